@@ -44,6 +44,7 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import as_column, check_aligned
 from moestat.estimation.rows import own_inputs, read_groups_of_new, read_new_inputs, read_rows
+from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers.problem import Objective, Problem, Request, Sample
@@ -324,17 +325,20 @@ class Predicting(Fitted):
 
     def _at_responses(self, kind: str, X: Any, y: Any, groups: Any = None) -> Any:
         """Distribution function or density (n,) at responses."""
-        if kind == "cdf" and y is None and "censored" in self.family.likelihood.options:
-            raise ValueError(
-                "y: of censored responses the distribution function is that at known values; give"
-                " y, a number or one of each row"
-            )
         if y is not None and np.ndim(y) == 0:
             y = np.full(self._inputs(X).design.shape[1], y)
         inputs, rows = self._sample(X, y)
         shares = self._shares_of(inputs, X, groups)
         if kind == "cdf":
             family, response = self.family, self.family.likelihood.decode(rows.y)
+            if "censored" in family.likelihood.options:
+                low, high = bounds_of(response)
+                if np.any(low != high):
+                    raise ValueError(
+                        "y: the distribution function is that at known values, and some responses"
+                        " are censored; give y=, a number or one of each row"
+                    )
+                response = low
             if family.likelihood.given is not None:
                 family, response = self._at_rows(rows.y), np.real(rows.y)
             return inputs.like(

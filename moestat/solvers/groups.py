@@ -63,6 +63,7 @@ class GroupSums:
         return (self.scores * self.weight[:, None]).T @ self.scores
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def group_sums(
     family: Family, theta: FloatArray, data: Any, order: int, tau: FloatArray | None = None
 ) -> GroupSums:

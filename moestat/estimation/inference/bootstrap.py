@@ -114,6 +114,8 @@ class BootstrapResult:
         """Covariance matrix (P, P) of the replicates, NaN as in `bse`."""
         values = self._sound
         kept = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
+        if kept.sum() < 2:
+            return np.full((values.shape[1],) * 2, np.nan)
         return np.cov(values[kept], rowvar=False)
 
     def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> FloatArray:

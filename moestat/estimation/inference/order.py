@@ -19,6 +19,7 @@ from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
+from moestat.estimation.priors import Prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, Race
@@ -103,7 +104,8 @@ def bootstrap_lrt(
     Parameters
     ----------
     small, large : MoEResults
-        Fits to the same data of one family with k and more experts.
+        Fits to the same data of one family with k and more experts; both may be posterior modes
+        under one prior density, which resamples have, too.
     n_resamples : int
         Number B of data sets drawn from the smaller fit.
     rng : numpy.random.Generator, int or None
@@ -146,8 +148,12 @@ def bootstrap_lrt(
     True
     """
     count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
-    for result in (small, large):
-        check_maximum(result)
+    prior = small.prior
+    if not isinstance(prior, Prior) or prior != large.prior:
+        for result in (small, large):
+            check_maximum(result)
+    elif "prior" not in options:
+        options["prior"] = prior
     check_likelihood("bootstrap_lrt", small.family)
     if small.family.with_experts(large.family.n_experts) != large.family:
         raise ValueError("small and large must be fits of one family, with k and more experts")
