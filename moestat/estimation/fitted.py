@@ -283,7 +283,7 @@ class Fitted:
     @property
     def llf(self) -> float:
         """The log-likelihood under statsmodels' name."""
-        return self.solution.log_likelihood
+        return float(self.solution.log_likelihood)
 
     @property
     def nobs(self) -> float:
