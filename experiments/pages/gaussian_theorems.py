@@ -17,9 +17,10 @@ import numpy as np
 
 import moestat
 from experiments.claims.kinds import Slope
-from experiments.claims.rules import CERTIFIED, WIDE
+from experiments.claims.rules import CERTIFIED
 from experiments.quantities import Quantity
 from experiments.verify.measured import slope_evidence
+from moestat.rates.bounds import WIDE
 from moestat.sweep.kinds.fit.spec import Curve, as_fits
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import open_store

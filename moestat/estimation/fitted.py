@@ -83,6 +83,14 @@ class Fitted:
             return pd.Series(values, index=self.param_names)
         return pd.DataFrame(values, index=self.param_names, columns=columns)
 
+    def _by_group(self, values: FloatArray, labels: Any, index: Any) -> Any:
+        """Values (G,) of groups: a series by their labels where rows have an index."""
+        if index is None:
+            return values
+        import pandas as pd
+
+        return pd.Series(values, index=labels)
+
     @property
     def blocks(self) -> dict[str, FloatArray]:
         """Parameters by block."""

@@ -402,11 +402,7 @@ class Predicting(Fitted):
             rows = encoded_rows(self.family, data, whole=True)
             return inputs.like(self._log_density(rows))
         names, found = density_of_groups(self.family, self.theta, data)
-        if inputs.index is None:
-            return found
-        import pandas as pd
-
-        return pd.Series(found, index=names)
+        return self._by_group(found, names, inputs.index)
 
     @property
     def log_likelihood(self) -> Any:

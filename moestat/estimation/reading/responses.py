@@ -16,7 +16,7 @@ from moestat.model.joint import as_likelihood, with_responses
 
 __all__ = ["PAIRS", "Columns", "as_columns", "in_order", "read_responses", "values_of"]
 
-PAIRS = {
+PAIRS: dict[str, tuple[tuple[str, ...], ...]] = {
     "trials": (("successes", "failures"),),
     "censored": (("low", "high"), ("lower", "upper")),
 }
