@@ -182,7 +182,9 @@ def test_ordinal_has_proportional_odds():
     words = np.array(["a none", "b some", "c much", "d all"])[cut]
     other = OrderedModel(cut, X[:, None], distr="logit").fit(method="bfgs", gtol=1e-9, disp=0)
     thresholds = other.model.transform_threshold_params(other.params[1:])[1:-1]
-    result = fitted("ordinal", words)
+    with pytest.raises(ValueError, match="whose order is not known"):
+        fitted("ordinal", words)
+    result = fitted("ordinal", pd.Categorical(words, categories=sorted(set(words)), ordered=True))
     # The first threshold is 0: the intercept is minus the other's first one.
     close(result, other.llf, [-thresholds[0], other.params[0]])
     assert np.allclose(result.blocks["gap"][0], np.diff(thresholds), rtol=1e-4)

@@ -191,7 +191,7 @@ MESSY = {
         ("y ~ when", "look like dates"),
         ("total cost ~ y", "between back-ticks: `total cost`"),
         ("log(total cost) ~ y", "between back-ticks: `total cost`"),
-        ("y ~ log(zero)", "the first is row 1 (from 0): a logarithm needs numbers above 0"),
+        ("y ~ log(zero)", "the first is row 0 (from 0): a logarithm needs numbers above 0"),
         ("y ~ offset(log(zero))", "of the offset is infinite"),
         ("Surv(zero, y) ~ usd", "A censored response is cbind(low, high)"),
     ],

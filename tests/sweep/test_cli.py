@@ -134,7 +134,7 @@ def test_rates_use_certified_fits_unless_told_otherwise(fill):
     assert table["curve"][4:] == ["on_bound", "failed", "d_H"]
     assert table["newton"][3:] == ["4/6", "2", "0", slope]
     assert "slopes with the standard error of their last digits" in result.stdout
-    assert "differ from the predicted slope: 0 of 1 (Holm, 5%)" in result.stdout
+    assert "faster than the bound: 0 of 1 (Holm, 5%)" in result.stdout
 
 
 def test_rates_as_json(fill):

@@ -58,19 +58,17 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
     for row, variance in zip(matrix, np.diag(covariance), strict=True):
         if not variance > 0.0:
             used = np.flatnonzero(row)
-            if variance == 0.0 or (
-                used.size > 1
-                and all(spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0 for j in used)
-            ):
+            alone = [bool(spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0) for j in used]
+            if used.size > 1 and all(alone):
                 shown = ", ".join(names[j] for j in used[:3])
                 raise ValueError(
                     f"constraints: the combination of {shown} is known without error: the model"
                     " makes these coefficients equal, or known, by equal= or fixed="
                 )
-            lost = [j for j in used if not spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0]
+            lost = [j for j, told in zip(used, alone, strict=True) if not told]
             raise ValueError(
                 f"constraints: {names[(lost or used)[0]]!r} has no standard error (it is a"
-                " reference, on a bound, or not identified)"
+                " reference, known by fixed=, on a bound, or not identified)"
             )
     return covariance
 

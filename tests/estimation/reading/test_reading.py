@@ -26,7 +26,7 @@ def data():
     first = rng.random(n) < 1 / (1 + np.exp(5 - x))
     y = np.where(first, 3 + 2 * x + 0.01 * z, 20 - x - 0.02 * z) + rng.normal(0, 0.5, n)
     index = [f"p{i}" for i in range(n)]
-    group = rng.choice(["u", "v"], n)
+    group = rng.choice(list("stuvwz"), n)
     return pd.DataFrame({"a": x, "b": z, "y": y, "g": group}, index=index)
 
 
