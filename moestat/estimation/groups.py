@@ -139,7 +139,7 @@ def draw_in_groups(
     assert rows.begin is not None
     first = np.ascontiguousarray(rows.X[:, rows.begin])
     prior = family.rowwise(theta, first, family.placeholder(first.shape[1]))[0]
-    threshold: FloatArray = rng.random(first.shape[1])
+    threshold = np.asarray(rng.random(first.shape[1]), dtype=np.float64)
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[rows.owner]
     eta = family.predictors(theta, rows.X)[atom, :, np.arange(rows.size)].T
     if family.likelihood.effects is not None:
@@ -164,9 +164,9 @@ def shares_in_groups(
     """
     share = family.gate_probabilities(theta, X).T
     own = Grouping(data.groups)
-    place: IntArray = np.searchsorted(own.names, labels)
+    place = np.asarray(np.searchsorted(own.names, labels), dtype=np.int64)
     place = np.minimum(place, own.names.size - 1)
-    known: np.ndarray = own.names[place] == labels
+    known = np.asarray(own.names[place] == labels, dtype=bool)
     of_group = shares[:, own.order[own.begin]]
     share[:, known] = of_group[:, place[known]]
     return share, known

@@ -40,6 +40,9 @@ class Member:
     expert: Any = "linear"
     kind: str = "one"  # "one" response, "censored", "trials" or "several"
 
+    def __hash__(self) -> int:
+        return hash(str(self))
+
     def __str__(self) -> str:
         words = [self.likelihood, self.gate, self.expert]
         named = [
