@@ -114,8 +114,10 @@ class Prior:
         pinned = family.lower == family.upper
         quadratic = np.zeros((family.n_params, family.n_params))
         own = len(family.gate.channels(family.n_features))
+        # Components of a linear expert are classes; those of others are hidden units.
+        has_classes = family.expert.block is None
         of = [
-            family.response_of[c] if channel.component is not None else -1
+            family.response_of[c] if has_classes and channel.component is not None else -1
             for c, channel in enumerate(family.channels)
         ]
         for c, channel in enumerate(family.channels):

@@ -49,7 +49,7 @@ def judge(name: str, case: Case) -> list[Cell]:
         _ = case.result
     except RefusedError as refusal:
         return [Cell("fit", REFUSED, str(refusal))]
-    except ValueError as error:
+    except Exception as error:  # what is no refusal is reported with its case
         return [Cell("fit", FAILS, repr(error))]
     return list(LAWS[name](case))
 
