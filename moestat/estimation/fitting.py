@@ -373,8 +373,8 @@ def _fit_until(
     where: tuple[int | None, Target | None, Prior | str | None, bool],
 ) -> MoEResults:
     """The fit from start rules, on compressed data if these are asked for and as good."""
-    if compress is not None and own.likelihood.parts:
-        raise ValueError("compress: is for one response; leave it out")
+    if compress is not None and (own.likelihood.parts or np.ndim(read.y) == 2):
+        raise ValueError("compress: is for one response in one column; leave it out")
     if read.groups is not None:
         if compress is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
