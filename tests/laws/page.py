@@ -22,7 +22,7 @@ HEAD = """# What can be combined
 A model has a likelihood, a gate and an expert; a fit has options, such as weights or groups; and a
 result answers questions. This page says which of these go together. It is made by
 `python -m tests.laws.page` from the cases of the test suite `tests/laws`, where every answer is
-checked against laws: a weight of 2 is two rows, rows of the fit asked as new rows have the same
+checked against rules: a weight of 2 is two rows, rows of the fit asked as new rows have the same
 answers, another unit of the data has the same fit, and so on. What cannot be had is refused in one
 sentence, which stands below the tables.
 """
