@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import (
     as_floats,
     as_generator,
@@ -22,8 +22,17 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
+from moestat.base.warnings import warn_caller
 from moestat.estimation.blocks import Block, Blocks
-from moestat.estimation.data import Data, check_options, check_size, holding_constants
+from moestat.estimation.data import (
+    Data,
+    check_options,
+    check_size,
+    holding_constants,
+    in_units_of_inputs,
+    with_places,
+)
+from moestat.estimation.inference.misfit import misfits_in
 from moestat.estimation.jobs import (
     BegunFit,
     check_response,
@@ -32,8 +41,9 @@ from moestat.estimation.jobs import (
 )
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.inputs import read_inputs
-from moestat.estimation.reading.labels import plain_labels
-from moestat.estimation.reading.table import as_column
+from moestat.estimation.reading.labels import plain_labels, read_labels
+from moestat.estimation.reading.table import Column, as_column
+from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.searching import Agreement, on_threads, search_of
@@ -48,7 +58,7 @@ from moestat.solvers.driver import ONE_THREAD, succeeded
 from moestat.solvers.problem import Answer, Problem, Request, Sample, Value
 from moestat.solvers.trust_region.kinks import has_kinks
 
-__all__ = ["fit_blocks"]
+__all__ = ["fit_blocks", "fit_rows"]
 
 T = TypeVar("T")
 
@@ -66,15 +76,15 @@ class _Reader:
     """How a block becomes what the loops read: checked, encoded, in units."""
 
     family: Family
-    labels: Any = None
+    labels: Any = None  # labels of the classes (K,), in their order
     units: DataUnits | None = None
     features: tuple[str, ...] | None = None
 
     def sample(self, block: Block) -> Sample:
         """The rows of a block."""
-        X, y, weight = _numbers(block, self.family.n_features, self.features)
+        X, y, weight, _ = _numbers(block, self.family.n_features, self.features)
         if self.labels is not None:
-            y = np.searchsorted(self.labels, y) + 1
+            y = _positions(self.labels, y)
         response = self.family.likelihood.encode(y, self.family.n_classes)
         if self.family.held:
             X = X.copy()  # it may be the caller's own
@@ -85,8 +95,11 @@ class _Reader:
 
 def _numbers(
     block: Block, n_features: int | None, features: Sequence[str] | None
-) -> tuple[FloatArray, Any, FloatArray]:
-    """Inputs (d, b), responses as they are and weights (b,), checked, of rows with a weight."""
+) -> tuple[FloatArray, Any, FloatArray, np.ndarray]:
+    """Inputs (d, b), responses as they are and weights (b,), checked, of rows with a weight.
+
+    The last one is a mask of these rows among those of the block.
+    """
     if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
     X = read_inputs(block[0], n_features, features).design
@@ -100,10 +113,16 @@ def _numbers(
     if len(y) != X.shape[1]:
         raise ValueError(f"X has {X.shape[1]} samples but y has {len(y)}")
     weight = as_weights(given, len(y), some=False)
-    if weight.all():
-        return X, y, weight
     used = weight > 0
-    return np.ascontiguousarray(X[:, used]), y[used], weight[used]
+    if used.all():
+        return X, y, weight, used
+    return np.ascontiguousarray(X[:, used]), y[used], weight[used], used
+
+
+def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
+    """Positions, from 1, of responses among the labels of the classes."""
+    order = np.argsort(labels)
+    return order[np.searchsorted(labels, y, sorter=order)] + 1
 
 
 @dataclass(frozen=True)
@@ -114,13 +133,14 @@ class _Drawn:
     X: FloatArray
     y: Any
     weight: FloatArray
+    place: np.ndarray  # (2, m): the block of each row, and its number there
 
     @classmethod
     def of(cls, some: Sequence[_Drawn]) -> _Drawn:
         """The sample of what several blocks have drawn, in their order."""
         whole = [
             np.concatenate([getattr(each, name) for each in some], axis=-1)
-            for name in ("keys", "X", "y", "weight")
+            for name in ("keys", "X", "y", "weight", "place")
         ]
         if whole[0].size > _SAMPLED:
             kept = np.sort(np.argpartition(whole[0], _SAMPLED)[:_SAMPLED])
@@ -132,7 +152,8 @@ class _Drawn:
 class _Known:
     """What one pass finds out about rows: sums, spans, labels, and a random sample of them."""
 
-    rows: int
+    rows: int  # rows with a weight
+    given: int  # all rows
     total: float
     mean: FloatArray
     squares: FloatArray  # sums of weighted products of deviations from the mean
@@ -140,6 +161,13 @@ class _Known:
     high: FloatArray
     labels: Any
     drawn: _Drawn
+    # rows before each block
+    begin: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def variances(self, which: Sequence[int]) -> FloatArray:
+        """Weighted variances of some inputs."""
+        at = list(which)
+        return self.squares[at, at] / self.total
 
     def joined(self, other: _Known) -> _Known:
         """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1983)."""
@@ -147,6 +175,7 @@ class _Known:
         gap = other.mean - self.mean
         return _Known(
             rows=self.rows + other.rows,
+            given=self.given + other.given,
             total=total,
             mean=self.mean + gap * (other.total / total if total else 0.0),
             squares=self.squares
@@ -169,7 +198,7 @@ def _look(
     block: Block,
 ) -> _Known:
     """What is to be known about one block."""
-    X, y, weight = _numbers(block, n_features, features)
+    X, y, weight, used = _numbers(block, n_features, features)
     labels = None
     if not has_labels:
         y = as_floats("y", y, (None,))
@@ -189,15 +218,17 @@ def _look(
     keys = np.random.default_rng([seed, number]).random(weight.size)
     most = min(most, weight.size)
     kept = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
+    place = np.array([np.full(kept.size, number), np.flatnonzero(used)[kept]], dtype=np.int32)
     return _Known(
         rows=weight.size,
+        given=used.size,
         total=total,
         mean=mean,
         squares=(centred * weight) @ centred.T,
         low=columns.min(axis=1, initial=np.inf),
         high=columns.max(axis=1, initial=-np.inf),
         labels=labels,
-        drawn=_Drawn(keys[kept], X[:, kept], y[kept], weight[kept]),
+        drawn=_Drawn(keys[kept], X[:, kept], y[kept], weight[kept], place),
     )
 
 
@@ -374,7 +405,9 @@ def fit_blocks(
     -------
     MoEResults
         Parameters, standard errors of the observed information, log-likelihood, certificate and
-        ``summary()``.  What needs the rows again, such as robust covariances, residuals and
+        ``summary()``; of a model by name with the experts in descending order of their mean weight.
+        Outliers and other misfits are looked for in the sample, and the warnings are those of
+        `moestat.fit`.  What needs the rows again, such as robust covariances, residuals and
         bootstraps, says that they are not there; predictions are for any data.
 
     Raises
@@ -408,14 +441,51 @@ def fit_blocks(
             f"{', '.join(sorted(options))}: for a family by name only; got {short(model)}"
         )
     with reported("fit_blocks", verbose, answers=True):
-        return _fit(model, blocks, starts, as_generator(rng), count, options)
+        return fit_rows(model, blocks, starts, rng, count, options)
 
 
-def _fit(
-    model: Any, blocks: Blocks, starts: Any, generator: Any, count: int, options: Any
+@dataclass
+class _BegunBlocks(BegunFit):
+    """A fit to blocks, whose experts are ordered and measured by one more pass."""
+
+    sizes: FloatArray | None = None  # (k,): sums of the responsibilities of each expert
+
+    def ordered(self, result: MoEResults) -> MoEResults:
+        """The result with its experts in their final order, as `BegunFit.ordered`."""
+        if result.family.n_experts == 1:
+            return result
+        work = partial(_shares, result.family, result.theta)
+        weights, sizes = np.sum([*self.original.data.map_parts(work)], axis=0)
+        found = by_weight(result, weights) if self.by_weight else result
+        moved = found is not result
+        self.sizes = sizes[np.argsort(-weights, kind="stable")] if moved else sizes
+        return found
+
+
+def _shares(own: Family, theta: FloatArray, part: Sample) -> FloatArray:
+    """Sums (2, k) over some rows of the gate's probabilities and of the responsibilities."""
+    gate, responsibilities, _ = own.rowwise(theta, part.X, part.y)
+    return np.stack([gate @ part.weight, responsibilities @ part.weight])
+
+
+def fit_rows(
+    model: Any,
+    blocks: Blocks,
+    starts: Any,
+    rng: Any,
+    count: int,
+    options: Mapping[str, Any],
+    *,
+    n_starts: int | None = None,
+    levels: Any = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> MoEResults:
-    """The fit to blocks; arguments are those of `fit_blocks`, checked."""
-    by_name = not isinstance(model, Family)
+    """The fit to blocks; arguments are those of `fit_blocks`, checked.
+
+    `levels` are the labels of the classes in their order, where these are declared, and `extra`
+    has further fields of the `Data` of the result.
+    """
+    generator, by_name = as_generator(rng), not isinstance(model, Family)
     likelihood = as_likelihood(model) if by_name else model.likelihood
     if likelihood.effects is not None:
         raise ValueError("fit_blocks: blocks have no groups, and so no random effects; use fit")
@@ -428,12 +498,15 @@ def _fit(
         seed = int(looks.integers(2**63))
         known = _survey(blocks, likelihood.support is not None, sizes, seed, count)
     classes = known.labels
-    if by_name and classes is not None and len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(classes)}")
+    if by_name and classes is not None:
+        ordered = "levels" in likelihood.options
+        column = Column(classes, np.zeros(len(classes), dtype=bool), levels=levels)
+        _, classes = read_labels(column, None, None, ordered)
     if by_name:
         sizes = {} if classes is None else {"n_classes": len(classes)}
-        options = {"gate": "softmax", **options, "n_features": known.drawn.X.shape[0], **sizes}
-        model = family(model, **options)
+        sizes["n_features"] = known.drawn.X.shape[0]
+        options = {**with_places(options, blocks.features), **sizes}
+        model = in_units_of_inputs(family(model, **options), options, known.variances)
     elif classes is not None and len(classes) != model.n_classes:
         raise ValueError(f"y must have {model.n_classes} classes, got {len(classes)} labels")
     ends = np.column_stack([known.low, known.high])[: model.n_features]
@@ -442,7 +515,21 @@ def _fit(
     data = _rows(blocks, known, model, classes, count)
     steps = resolution_of(model, data.sampled)
     standard = standardise(Problem(model, data), least_variances(model, data.sampled, steps))
-    begun = BegunFit(standard.original, Newton(), standard)
+    names = Data(
+        np.empty((0, model.n_features)),
+        np.empty(0),
+        data.weight,
+        blocks.features,
+        blocks.response,
+        classes,
+        resolution=steps,
+    )
+    names = replace(names, **(extra or {}))
+    begun = _BegunBlocks(
+        *(standard.original, Newton(), standard),
+        data=names,
+        by_weight=by_name and starts is None,
+    )
     inner = standard.problem
     assert isinstance(inner.data, _Rows)
     # Start rules look at rows, and those of the sample are there.
@@ -451,7 +538,7 @@ def _fit(
         inner.replace_data(replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
-    for rule in checked_starts(starts) if starts is not None else [search_of()]:
+    for rule in checked_starts(starts) if starts is not None else [search_of(n_starts)]:
         if begun.interrupted:
             break
         if isinstance(rule, Agreement):
@@ -462,16 +549,27 @@ def _fit(
         # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
         begun.begin(rule.name, points, replace(inner, seen=1))
     (result,) = succeeded(end_fits([begun], _Passes(count), began))
-    names = Data(
-        np.empty((0, model.n_features)),
-        np.empty(0),
-        data.weight,
-        blocks.features,
-        blocks.response,
-        classes,
-        resolution=steps,
-    )
-    return replace(result, data=names)
+    return _alarmed(result, known, model, classes, begun.sizes)
+
+
+def _alarmed(
+    result: MoEResults, known: _Known, model: Family, classes: Any, sizes: FloatArray | None
+) -> MoEResults:
+    """The result with warnings of misfits, which are looked for in the sample of the rows."""
+    assert result.data is not None
+    drawn = known.drawn
+    X = drawn.X.copy() if model.held else drawn.X
+    X[list(model.held)] = 0.0
+    y = drawn.y if classes is None else _positions(classes, drawn.y)
+    kept = known.begin[drawn.place[0]] + drawn.place[1]
+    rows = replace(result.data, X=X.T, y=y, weight=drawn.weight, kept=kept)
+    found = misfits_in(result, rows, sizes)
+    for kind, message in found:
+        warn_caller(message, kind)
+    if not found:
+        return result
+    kinds = (*result.kinds, *(kind.__name__ for kind, _ in found))
+    return replace(result, notes=(*result.notes, *(m for _, m in found)), kinds=kinds)
 
 
 def _survey(
@@ -481,6 +579,7 @@ def _survey(
     most = _SPARE * _SAMPLED // len(blocks) + 1
     known: _Known | None = None
     drawn: list[_Drawn] = []
+    begin = [0]
     look = partial(_look, has_labels, n_features, blocks.features, most, seed)
     for own in blocks.map(look, threads):
         if known is not None and own.mean.size != known.mean.size:
@@ -490,11 +589,12 @@ def _survey(
             if len(words) > 1:
                 raise ValueError("blocks: y has words in one block and numbers in another")
         known = own if known is None else known.joined(own)
+        begin.append(known.given)
         drawn.append(own.drawn)
-        if sum(each.keys.size for each in drawn) > 2 * _SAMPLED:
+        if sum(each.keys.size for each in drawn) > 3 * _SAMPLED // 2:
             drawn = [_Drawn.of(drawn)]
     assert known is not None
-    return replace(known, drawn=_Drawn.of(drawn))
+    return replace(known, drawn=_Drawn.of(drawn), begin=np.array(begin[:-1]))
 
 
 def _check(model: Family, known: _Known) -> None:
@@ -504,8 +604,6 @@ def _check(model: Family, known: _Known) -> None:
             "fits to blocks are by Newton's method, for densities without jumps and kinks; got"
             f" {model.likelihood.name} with gate {model.gate.name!r}"
         )
-    if model.ties:
-        raise ValueError("equal: of blocks only one parameter of all experts can be equal, as nu")
     if not known.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     if known.total < model.n_free_params:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -36,11 +37,13 @@ __all__ = [
     "check_options",
     "check_size",
     "holding_constants",
+    "in_units_of_inputs",
     "named_pair",
     "numbers_of",
     "read_data",
     "read_inputs",
     "spans",
+    "with_places",
 ]
 
 _LARGEST = 1e100
@@ -176,21 +179,14 @@ def read_data(
         values, labels = _read_response(own, series["y"], classes)
         sizes = {} if labels is None else {"n_classes": len(labels)}
     if by_name:
-        options = {"gate": "softmax", **options}
-        options |= {n: named(options[n], inputs.features) for n in _NAMED if n in options}
-        for name in _READ:
-            own_inputs = options.get(name)
-            own_inputs = [own_inputs] if isinstance(own_inputs, str) else own_inputs
-            if is_sequence(own_inputs):
-                places = [at for f in own_inputs for at in places_of(f, inputs.features, name)]
-                options = {**options, name: places}
-        options |= {"n_features": len(design), **sizes}
+        sizes = {"n_features": len(design), **sizes}
+        options = {**with_places(options, inputs.features), **sizes}
         own = family(own, **options)
     weight = as_weights(
         series["sample_weight"].values if "sample_weight" in series else None, len(values)
     )
     if by_name:
-        own = _in_units_of_inputs(own, options, design, weight)
+        own = in_units_of_inputs(own, options, partial(_variances, design, weight))
     own = holding_constants(own, design, weight > 0, inputs.features)
     if own.held:
         design = design.copy()  # it may be the caller's own
@@ -213,13 +209,26 @@ def read_data(
     )
 
 
-def _in_units_of_inputs(
-    own: Family, options: Mapping[str, Any], design: FloatArray, weight: FloatArray
+def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> dict[str, Any]:
+    """Arguments of `moestat.family` with the default gate, and places in place of names."""
+    found = {"gate": "softmax", **options}
+    found |= {name: named(found[name], features) for name in _NAMED if name in found}
+    for name in _READ:
+        inputs = found.get(name)
+        inputs = [inputs] if isinstance(inputs, str) else inputs
+        if is_sequence(inputs):
+            found[name] = [at for f in inputs for at in places_of(f, features, name)]
+    return found
+
+
+def in_units_of_inputs(
+    own: Family, options: Mapping[str, Any], variances: Callable[[Sequence[int]], FloatArray]
 ) -> Family:
     """The family with known lengths of its gate in standard deviations of the inputs.
 
     They are the gate's own, such as a temperature of 1 of distances, unless the user gives them;
-    the unit is the root mean square of the inputs' standard deviations.
+    the unit is the root mean square of the inputs' standard deviations, the roots of the
+    `variances` of the inputs that the family reads.
     """
     gate = options["gate"]
     known = {*(options.get("bounds") or ()), *(gate if is_mapping(gate) else ())}
@@ -227,11 +236,14 @@ def _in_units_of_inputs(
     names = [name for name in names if own.box[name][0] == own.box[name][1]]
     if not names or not own.read:
         return own
-    columns = design[list(own.read)]
-    share = weight / weight.sum()
-    variance = np.array([share @ (x - share @ x) ** 2 for x in columns])
-    length = float(np.sqrt(variance.mean())) or 1.0
+    length = float(np.sqrt(variances(own.read).mean())) or 1.0
     return replace(own, box={**own.box, **{n: (own.box[n][0] * length,) * 2 for n in names}})
+
+
+def _variances(design: FloatArray, weight: FloatArray, which: Sequence[int]) -> FloatArray:
+    """Weighted variances of some inputs."""
+    share = weight / weight.sum()
+    return np.array([share @ (x - share @ x) ** 2 for x in design[list(which)]])
 
 
 def _plain(labels: np.ndarray) -> np.ndarray:

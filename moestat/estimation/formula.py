@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from moestat.estimation.reading.formula import (
     table_of,
     used_names,
 )
-from moestat.estimation.reading.parse import parsed
+from moestat.estimation.reading.parse import Parsed, parsed
 from moestat.estimation.reading.table import Table, as_table, check_missing, column_names
 from moestat.estimation.results import MoEResults
 from moestat.model.joint import as_likelihood
@@ -137,38 +137,12 @@ def read_formula(
 
     Arguments are as of `fit_formula`.
     """
-    options = dict(options)
-    formula, random, grouped = effects_of_formula(formula)
-    if random is not None:
-        for name, value in (("random", options.get("random")), ("groups", groups)):
-            if value is not None:
-                raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
-        options["random"], groups = random, grouped
-    for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
-        if name in options:
-            raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
-    if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
-        raise ValueError(
-            'family must be the name of a likelihood such as "gaussian", got'
-            f" {short(family)}; sizes are those of the formula"
-        )
-    check_missing(missing)
-    columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]
-    for name, column in columns_by_name:
-        if column is not None and not isinstance(column, str):
-            raise ValueError(f"{name} must be the name of a column, got {short(column)}")
-    others = [each for each in (weights, groups) if each is not None]
-    columns = column_names(data)
-    read = parsed(formula, [each for each in columns if each not in others], offset)
-    if read.groups is not None:
-        if groups is not None:
-            raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
-        groups = read.groups
-        others.append(groups)
-    scope = _scope_of_caller() if scope is None else scope
-    factors = [read.response, *(f for part in read.parts for term in part for f in term)]
-    names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
-    table, kept = _complete(data, names, missing)
+    asked = read_terms(
+        formula, column_names(data), family, weights, offset, groups, missing, scope, options
+    )
+    formula, read, groups, scope = asked.formula, asked.read, asked.groups, asked.scope
+    options, columns = asked.options, asked.columns
+    table, kept = _complete(data, asked.names, missing)
     inputs = FormulaInputs.of(formula, read, table, scope)
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
@@ -205,6 +179,64 @@ def read_formula(
     if kept is not None:
         own |= {"kept": np.flatnonzero(kept), "dropped": kept.size - int(kept.sum())}
     return made, responses(read.response, table, scope), options, own
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a fit by formula asks of a table: terms, columns, and arguments of `moestat.fit`."""
+
+    formula: str  # the formula without its random effects
+    read: Parsed
+    columns: Sequence[str]  # columns of the table
+    names: Sequence[str]  # columns that are read
+    groups: str | None
+    scope: Mapping[str, Any]
+    options: dict[str, Any]
+
+
+def read_terms(
+    formula: str,
+    columns: Sequence[str],
+    family: Any,
+    weights: str | None,
+    offset: str | None,
+    groups: str | None,
+    missing: str,
+    scope: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> Asked:
+    """What a formula asks of a table with these columns; arguments are as of `fit_formula`."""
+    options = dict(options)
+    formula, random, grouped = effects_of_formula(formula)
+    if random is not None:
+        for name, value in (("random", options.get("random")), ("groups", groups)):
+            if value is not None:
+                raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
+        options["random"], groups = random, grouped
+    for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
+        if name in options:
+            raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
+    if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
+        raise ValueError(
+            'family must be the name of a likelihood such as "gaussian", got'
+            f" {short(family)}; sizes are those of the formula"
+        )
+    check_missing(missing)
+    columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]
+    for name, column in columns_by_name:
+        if column is not None and not isinstance(column, str):
+            raise ValueError(f"{name} must be the name of a column, got {short(column)}")
+    others = [each for each in (weights, groups) if each is not None]
+    read = parsed(formula, [each for each in columns if each not in others], offset)
+    if read.groups is not None:
+        if groups is not None:
+            raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
+        groups = read.groups
+        others.append(groups)
+    scope = _scope_of_caller() if scope is None else scope
+    factors = [read.response, *(f for part in read.parts for term in part for f in term)]
+    names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
+    return Asked(formula, read, columns, names, groups, scope, options)
 
 
 def _scope_of_caller() -> Mapping[str, Any]:

@@ -304,6 +304,10 @@ class BegunFit:
         chance = probability_of_higher(self.seen, family.n_experts, share)
         return replace(best, certificate=replace(certificate, p_higher=chance))
 
+    def ordered(self, result: MoEResults) -> MoEResults:
+        """The result with its experts in their final order."""
+        return by_weight(result) if self.by_weight else result
+
     def end(self, ends: Sequence[Solution | None], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration; None where one was interrupted."""
         ended = [j for j, end in enumerate(ends) if end is not None]
@@ -332,8 +336,7 @@ class BegunFit:
             prior=self.prior,
             data=self.data,
         )
-        if self.by_weight:
-            result = by_weight(result)
+        result = self.ordered(result)
         if self.standard:
             found = doubts(self.standard, result)
         if self.prior is not None:

@@ -46,16 +46,16 @@ def relabelled(result: Any, order: Sequence[int]) -> Any:
     return replace(result, solution=outer, standard=standard, robust=robust)
 
 
-def by_weight(result: Any) -> Any:
-    """The fit with its experts in descending order of their mean weight.
+def by_weight(result: Any, share: FloatArray | None = None) -> Any:
+    """The fit with its experts in descending order of their mean weight `share` (k,).
 
-    A fit whose experts are told apart, or with parameters on a bound, stays as it is.
+    By default that is computed from the rows of the fit.  A fit whose experts are told apart, or
+    with parameters on a bound, stays as it is.
     """
     family, certificate = result.family, result.certificate
     if family.n_experts == 1 or certificate.active or certificate.kinks or not _alike(family):
         return result
-    share = mean_weights(result)
-    order = np.argsort(-share, kind="stable")
+    order = np.argsort(-(mean_weights(result) if share is None else share), kind="stable")
     if np.array_equal(order, np.arange(order.size)):
         return result
     found = relabelled(result, order.tolist())

@@ -10,7 +10,7 @@ import pytest
 
 import moestat
 from moestat import Blocks, fit_blocks
-from moestat.base.warnings import AliasedWarning, ConstantColumnWarning
+from moestat.base.warnings import AliasedWarning, ConstantColumnWarning, MisfitWarning
 from moestat.estimation.searching import search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Problem, Sample
@@ -57,6 +57,44 @@ def test_a_fit_to_blocks_is_the_fit_to_all_rows(rows):
     same(found, moestat.fit("gaussian", X, y, starts=[GivenStarts([found.theta])], n_experts=2))
     whole = moestat.fit("gaussian", X, y, n_experts=2, rng=0)
     assert whole.log_likelihood == pytest.approx(found.log_likelihood, rel=1e-12)
+
+
+def test_experts_come_in_the_order_of_a_fit_in_memory(rows):
+    X, y = rows
+    whole = moestat.fit("gaussian", X, y, n_experts=2, rng=0)
+    for seed in range(3):
+        blocks = Blocks.from_arrays(X, y, rows=1100)
+        same(fit_blocks("gaussian", blocks, n_experts=2, rng=seed), whole)
+
+
+@pytest.mark.parametrize("equal", [{"a": [{"inputs": [1]}]}, {"a": True, "nu": True}])
+def test_equal_coefficients(rows, equal):
+    X, y = rows
+    whole = moestat.fit("gaussian", X, y, n_experts=2, equal=equal, rng=0)
+    blocks = Blocks.from_arrays(X, y, rows=1100)
+    same(fit_blocks("gaussian", blocks, n_experts=2, equal=equal, rng=1), whole)
+
+
+def test_misfits_are_looked_for_in_the_sample(rows):
+    """Rows are called by their number among all, those without weight included."""
+    X, y = rows
+    y = y.copy()
+    y[[5, 3210]] += [600.0, 400.0]
+    weight = np.ones(5000)
+    weight[:5] = 0.0
+    whole = moestat.fit("gaussian", X, y, n_experts=1, sample_weight=weight, rng=0)
+    blocks = Blocks.from_arrays(X, y, weight, rows=900)
+    with pytest.warns(MisfitWarning, match="rows 5, 3210 of 4995 lie"):
+        found = fit_blocks("gaussian", blocks, n_experts=1, rng=0)
+    assert found.notes == whole.notes
+    assert found.kinds == whole.kinds
+
+
+def test_experts_of_few_rows_are_counted_on_all_rows(rows, monkeypatch):
+    monkeypatch.setattr("moestat.estimation.block_fits._SAMPLED", 800)
+    X, y = rows
+    found = fit_blocks("gaussian", Blocks.from_arrays(X, y, rows=900), n_experts=2, rng=0)
+    assert "FewRowsWarning" not in found.kinds
 
 
 def test_weights_are_counts(rows):

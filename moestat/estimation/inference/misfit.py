@@ -26,7 +26,7 @@ from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 
-__all__ = ["Misfit", "misfits"]
+__all__ = ["Misfit", "misfits", "misfits_in"]
 
 Misfit = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
@@ -104,21 +104,28 @@ def misfits(result: Any) -> list[Misfit]:
     the sum of squares less that of a chi-square law.  Zeros: their number less the sum of their
     fitted probabilities, as in the score test of van den Broek (1995).
     """
-    rows = result.rows
+    return misfits_in(result, result.rows)
+
+
+def misfits_in(result: Any, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
+    """The same for rows that may be a sample of those of the fit.
+
+    `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
+    """
     if np.ndim(rows.y) == 2:
-        return list(_of_experts(result))
-    few = np.flatnonzero(rows.weight > 0)
+        return list(_of_experts(result, rows, sizes))
+    own, few = rows, np.flatnonzero(rows.weight > 0)
     if few.size > ALARM.rows:
         few = np.sort(np.random.default_rng(0).choice(few, ALARM.rows, replace=False))
     if few.size < len(rows.y):
-        rows = rows.at(few)
+        own = rows.at(few)
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
-        return list(_of_experts(result))
+        return list(_of_experts(result, rows, sizes))
     noise = result.residual_variance if result.family.is_regression else None
-    checked = _Checked(result.family, result.theta, rows, noise, result.edf)
+    checked = _Checked(result.family, result.theta, own, noise, result.edf)
     with np.errstate(all="ignore"):
-        found = [*_of_responses(checked), *_of_experts(result)]
+        found = [*_of_responses(checked), *_of_experts(result, rows, sizes)]
         if rows.groups is None:
             found += _of_dependence(checked)
         else:
@@ -350,13 +357,13 @@ def _count_own(family: Any, known: Identified, i: int) -> int:
     return len(own.difference(*ties)) + sum(tie <= own for tie in ties) - int(related)
 
 
-def _of_experts(result: Any) -> Iterator[Misfit]:
+def _of_experts(result: Any, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
     """Experts of few rows, and inputs that do not tell experts apart."""
-    family, rows = result.family, result.rows
+    family = result.family
     if family.n_experts == 1:
         return
     what = "rows" if rows.groups is None else "groups"
-    for i, size in enumerate(_sizes(result)):
+    for i, size in enumerate(_sizes(result) if sizes is None else sizes):
         own = _count_own(family, result.identified, i)
         if size < ALARM.enough * own:
             yield (
