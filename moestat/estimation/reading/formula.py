@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Number
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 __all__ = ["FormulaInputs", "used_names"]
 
 _INTERCEPT = "Intercept"
+
+_FILTERS = Lock()
+"""Threads make designs one by one: the filters of warnings are those of all threads."""
 
 
 def used_names(
@@ -354,7 +358,7 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
     from formulaic.errors import DataMismatchWarning, FormulaicError
 
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with _FILTERS, warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("error", DataMismatchWarning)
             return formula.get_model_matrix(
                 frame, context={**_FUNCTIONS, **scope}, na_action="ignore"

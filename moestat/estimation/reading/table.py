@@ -24,9 +24,18 @@ __all__ = [
     "column_names",
     "is_missing",
     "is_table",
+    "missing_values",
 ]
 
 MISSING = ("raise", "drop")
+
+
+def missing_values(where: str, count: int, first: int) -> ValueError:
+    """The refusal of a column with `count` missing values, the first in row `first`."""
+    return ValueError(
+        f"{where} has {count} missing values, the first in row {first} (from 0); leave these rows"
+        ' out, in a fit by missing="drop", or impute them'
+    )
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,8 @@ class Column:
     def check_missing(self, where: str) -> None:
         """Raise if anything is missing."""
         if self.missing.any():
-            raise ValueError(
-                f"{where} has {self.missing.sum()} missing values, the first in row"
-                f" {np.flatnonzero(self.missing)[0]} (from 0); leave these rows out, in a fit by"
-                ' missing="drop", or impute them'
-            )
+            count, first = int(self.missing.sum()), int(np.flatnonzero(self.missing)[0])
+            raise missing_values(where, count, first)
 
     def at(self, rows: Any) -> Column:
         """The column at some rows."""

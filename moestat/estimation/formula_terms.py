@@ -1,0 +1,148 @@
+"""What a formula asks of a table: columns, terms, and arguments of a fit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.estimation.random_terms import effects_of_formula
+from moestat.estimation.reading.formula import FormulaInputs, beside, used_names
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.parse import Parsed, parsed
+from moestat.estimation.reading.table import Table, check_missing
+from moestat.model.joint import as_likelihood
+
+__all__ = ["Asked", "arguments_of", "check_finite", "read_terms"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a fit by formula asks of a table: terms, columns, and arguments of `moestat.fit`."""
+
+    formula: str  # the formula without its random effects
+    read: Parsed
+    columns: Sequence[str]  # columns of the table
+    names: Sequence[str]  # columns that are read
+    groups: str | None
+    scope: Mapping[str, Any]
+    options: dict[str, Any]
+
+
+def read_terms(
+    formula: str,
+    columns: Sequence[str],
+    family: Any,
+    weights: str | None,
+    offset: str | None,
+    groups: str | None,
+    missing: str,
+    scope: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> Asked:
+    """What a formula asks of a table with these columns; arguments are as of `fit_formula`."""
+    options = dict(options)
+    formula, random, grouped = effects_of_formula(formula)
+    if random is not None:
+        for name, value in (("random", options.get("random")), ("groups", groups)):
+            if value is not None:
+                raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
+        options["random"], groups = random, grouped
+    for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
+        if name in options:
+            raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
+    if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
+        raise ValueError(
+            'family must be the name of a likelihood such as "gaussian", got'
+            f" {short(family)}; sizes are those of the formula"
+        )
+    check_missing(missing)
+    columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]
+    for name, column in columns_by_name:
+        if column is not None and not isinstance(column, str):
+            raise ValueError(f"{name} must be the name of a column, got {short(column)}")
+    others = [each for each in (weights, groups) if each is not None]
+    read = parsed(formula, [each for each in columns if each not in others], offset)
+    if read.groups is not None:
+        if groups is not None:
+            raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
+        groups = read.groups
+        others.append(groups)
+    scope = _scope_of_caller() if scope is None else scope
+    factors = [read.response, *(f for part in read.parts for term in part for f in term)]
+    names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
+    return Asked(formula, read, columns, names, groups, scope, options)
+
+
+def arguments_of(
+    asked: Asked, inputs: FormulaInputs, table: Table, designs: Sequence[Any], family: Any
+) -> tuple[Inputs, dict[str, Any]]:
+    """Inputs of a fit from the designs of a table, and arguments that say who reads which."""
+    read, formula, options = asked.read, asked.formula, dict(asked.options)
+    several = is_sequence(family) or bool(as_likelihood(family).parts)
+    columns_of_response = beside(read.response)
+    if not several and len(columns_of_response) not in (1, 2):
+        raise ValueError(
+            f"formula: {read.response[1]!r} has {len(columns_of_response)} responses; give a list"
+            f" of as many likelihoods, such as family={['gaussian'] * len(columns_of_response)}."
+            " Two columns with one likelihood are bounds, or successes and failures"
+        )
+    if not read.has_intercept:
+        names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
+        options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
+    made = inputs.inputs_of(table, designs)
+    assert made.features is not None
+    if len(designs) > 2:
+        options["offset"] = made.features.index(_offset_name(designs))
+    options |= {
+        "expert_inputs": [made.features.index(name) for name in designs[0].columns],
+        "gate_inputs": [made.features.index(name) for name in designs[1].columns],
+    }
+    return made, options
+
+
+def _scope_of_caller() -> Mapping[str, Any]:
+    """Names where this package was called from: of that function, then of its module."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("moestat."):
+        frame = frame.f_back
+    return {**frame.f_globals, **frame.f_locals}
+
+
+def _offset_name(designs: Sequence[Any]) -> str:
+    """The one column of an offset, which is no term besides."""
+    made = [str(column) for column in designs[2].columns]
+    if len(made) != 1:
+        raise ValueError(f"offset must be one column of numbers, not {', '.join(made)}")
+    if any(made[0] in design.columns for design in designs[:2]):
+        raise ValueError(f"offset: {made[0]!r} is a term of the formula, too")
+    return made[0]
+
+
+def _without_intercept(fixed: Any, formula: str, names: Sequence[str]) -> dict[str, Any]:
+    """Fixed blocks, with the experts' intercepts, called `names`, at 0."""
+    if fixed is not None and (not isinstance(fixed, Mapping) or {*names} & {*fixed}):
+        known = ", ".join(map(repr, names))
+        raise ValueError(
+            f"fixed: {formula!r} leaves out the intercepts {known}, got {short(fixed)}"
+        )
+    return {**(fixed or {}), **dict.fromkeys(names, 0.0)}
+
+
+def check_finite(design: Any, whose: str, first: int = 0) -> None:
+    """Raise if a column of one part is infinite or undefined somewhere; `first` is its row 0."""
+    infinite = ~np.isfinite(np.asarray(design, dtype=np.float64))
+    wrong = infinite.any(axis=0)
+    if wrong.any():
+        name = str(design.columns[wrong][0])
+        row = first + int(np.flatnonzero(infinite[:, wrong][:, 0])[0])
+        why = ": a logarithm needs numbers above 0" * ("log(" in name)
+        raise ValueError(
+            f"formula: {name!r} of the {whose} is infinite or undefined in some rows, the first is"
+            f" row {row} (from 0){why}"
+        )
