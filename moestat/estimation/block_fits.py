@@ -477,13 +477,14 @@ def fit_rows(
     options: Mapping[str, Any],
     *,
     n_starts: int | None = None,
+    order: Any = None,
     levels: Any = None,
     extra: Mapping[str, Any] | None = None,
 ) -> MoEResults:
     """The fit to blocks; arguments are those of `fit_blocks`, checked.
 
-    `levels` are the labels of the classes in their order, where these are declared, and `extra`
-    has further fields of the `Data` of the result.
+    `order` has the labels of the classes as the argument `classes` of `moestat.fit`, and `levels`
+    those that a column declares; `extra` has further fields of the `Data` of the result.
     """
     generator, by_name = as_generator(rng), not isinstance(model, Family)
     likelihood = as_likelihood(model) if by_name else model.likelihood
@@ -501,7 +502,9 @@ def fit_rows(
     if by_name and classes is not None:
         ordered = "levels" in likelihood.options
         column = Column(classes, np.zeros(len(classes), dtype=bool), levels=levels)
-        _, classes = read_labels(column, None, None, ordered)
+        _, classes = read_labels(column, None, order, ordered)
+    elif order is not None:
+        raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
     if by_name:
         sizes = {} if classes is None else {"n_classes": len(classes)}
         sizes["n_features"] = known.drawn.X.shape[0]

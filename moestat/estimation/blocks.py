@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,7 @@ from moestat.base.door import doors
 from moestat.base.validate import as_path, check_kind, positive_int, short
 from moestat.estimation.reading.table import check_aligned
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "dask_client", "in_order"]
 
 T = TypeVar("T")
 Block = tuple[Any, ...]
@@ -80,12 +80,7 @@ class Blocks:
             except ValueError as error:
                 raise ValueError(f"block {number}: {error}") from None
 
-        with ThreadPoolExecutor(threads) as pool:
-            numbers = iter(range(self.count))
-            running = deque(pool.submit(task, i) for i in islice(numbers, threads))
-            while running:
-                yield running.popleft().result()
-                running.extend(pool.submit(task, i) for i in islice(numbers, 1))
+        return in_order(task, range(self.count), threads)
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, *, rows: int = _ROWS) -> Blocks:
@@ -228,6 +223,16 @@ class Blocks:
         return _OnDask.made(X, y, sample_weight)
 
 
+def in_order(task: Callable[[int], T], numbers: Iterable[int], threads: int) -> Iterator[T]:
+    """``task(number)`` of each number, in order, with one at work for each thread."""
+    with ThreadPoolExecutor(threads) as pool:
+        left = iter(numbers)
+        running = deque(pool.submit(task, i) for i in islice(left, threads))
+        while running:
+            yield running.popleft().result()
+            running.extend(pool.submit(task, i) for i in islice(left, 1))
+
+
 def _cut(parts: list[Any], rows: int, number: int) -> Block:
     """One block of arrays."""
     here = slice(number * rows, (number + 1) * rows)
@@ -272,7 +277,7 @@ class _OnDask(Blocks):
             )
         together = delayed(_together, pure=True)
         partitions = [together(*own) for own in zip(*parts, strict=True)]
-        client = _client()
+        client = dask_client()
         if client is not None:
             partitions = client.persist(partitions)
         columns = [str(name) for name in getattr(X, "columns", ())]
@@ -288,7 +293,7 @@ class _OnDask(Blocks):
 
         task = delayed(function, pure=False)
         tasks = [task(number, block) for number, block in enumerate(self.partitions)]
-        client = _client()
+        client = dask_client()
         if client is None:
             return iter(compute(*tasks))
         return (future.result() for future in client.compute(tasks))
@@ -302,7 +307,7 @@ def _computed(partitions: tuple[Any, ...], number: int) -> Block:
     return partitions[number].compute()
 
 
-def _client() -> Any:
+def dask_client() -> Any:
     """The client of a dask scheduler that is in use, or None."""
     try:
         from distributed import get_client

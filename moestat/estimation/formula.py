@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Table, as_table, column_names
 from moestat.estimation.results import MoEResults
+from moestat.estimation.source_fits import fit_source
+from moestat.estimation.sources import as_source
 from moestat.model.joint import as_likelihood
 
 __all__ = ["fit_formula"]
@@ -54,9 +57,12 @@ def fit_formula(
         ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)`` and
         those of the caller's, ``I(x ** 2)``, ``.`` for all other columns, names with spaces in
         back-ticks, and ``offset(log(t))`` among the terms of the experts.
-    data : table, or mapping of str to array_like of shape (n,)
+    data : table, mapping of str to array_like of shape (n,), or source of rows
         The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
-        columns that are named are read.
+        columns that are named are read.  A source is read in parts and need not fit into memory:
+        the path of a Parquet file, of a folder of them or a pattern such as ``"sales/*.parquet"``,
+        a data set of pyarrow, a frame of dask, a lazy frame of polars, or `moestat.Blocks` with
+        names.  Such a fit is that of `moestat.fit_blocks`.
     family : str, mapping or sequence
         Name of the likelihood, or its table with options, as in `moestat.fit`; a list of these for
         the several responses of ``"cbind(y1, y2) ~ x"``.
@@ -94,6 +100,12 @@ def fit_formula(
 
     Notes
     -----
+    Of a source a first pass finds missing rows and levels, and a random sample of 100,000 rows from
+    which transforms with knots, centres or scales (``bs``, ``cr``, ``poly``, ``scale``) learn;
+    ``result.notes`` says so where these are not all rows.  Groups, several responses, responses
+    of two columns and priors need all rows in memory.  A source that changes between two passes is
+    refused, and a part that cannot be read is named.
+
     Grammar and coding of categories are those of Wilkinson and Rogers (1973) as R and formulaic
     have them, first level the reference.  ``0 +`` or ``- 1`` leaves out the experts' intercept; the
     gate always has one.
@@ -113,6 +125,9 @@ def fit_formula(
     """
     check_options(options, fit_formula, fit)
     how = weights, offset, groups, missing, scope
+    if (source := as_source(data)) is not None:
+        known = signature(fit).parameters
+        return fit_source(formula, source, family, n_experts, *how, options, [*known])
     made, y, given, own = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None

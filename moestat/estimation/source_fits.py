@@ -1,0 +1,453 @@
+"""Fits by formula to sources: one pass to know the columns, then blocks whose designs are made.
+
+The first pass finds which rows have missing values, levels and extremes of columns, and a random
+sample of rows, from which the transforms of the formula learn what they have to know.  Every later
+pass makes the designs of a block from the columns that the formula names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from moestat.base.validate import as_generator, positive_int, short
+from moestat.estimation.block_fits import fit_rows
+from moestat.estimation.blocks import Block, Blocks
+from moestat.estimation.formula_terms import Asked, arguments_of, check_finite, read_terms
+from moestat.estimation.progress import LOG, reported
+from moestat.estimation.reading.formula import (
+    FormulaInputs,
+    beside,
+    response_column,
+    used_names,
+)
+from moestat.estimation.reading.table import Column, Table, missing_values
+from moestat.estimation.results import MoEResults
+from moestat.estimation.sources import Source, digest_of
+from moestat.model.joint import as_likelihood
+from moestat.solvers.driver import ONE_THREAD
+
+__all__ = ["fit_source"]
+
+T = TypeVar("T")
+
+_SAMPLED = 100_000
+"""Rows of the sample that transforms learn from, as many as starts are searched on."""
+
+_SPARE = 4
+"""So many times its even share of the sample a part may give: parts differ in size."""
+
+_PIECE = 1 << 16
+"""Rows whose designs are in memory at a time for each thread: a part may have many more."""
+
+_MOST_LEVELS = 1000
+"""Levels of a factor at most: a design has a column for each."""
+
+_OPTIONS = ("starts", "n_starts", "rng", "threads", "verbose", "classes")
+"""Arguments of `moestat.fit` that a fit to a source takes; others need all rows in memory."""
+
+
+def fit_source(
+    formula: str,
+    source: Source,
+    family: Any,
+    n_experts: int,
+    weights: str | None,
+    offset: str | None,
+    groups: str | None,
+    missing: str,
+    scope: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+    known: Sequence[str],
+) -> MoEResults:
+    """The fit by formula to a source; arguments are those of `fit_formula`.
+
+    `known` are the names of the arguments of `moestat.fit`, of which few are for sources.
+    """
+    if source.weights is not None and weights is not None:
+        raise ValueError(f"weights: the blocks have weights of their own; got {weights!r}, too")
+    weights = source.weights if weights is None else weights
+    names = [*source.names, *([source.weights] if source.weights else [])]
+    how = weights, offset, groups, missing, scope
+    asked = read_terms(formula, names, family, *how, options)
+    _check(asked, family, known)
+    own = {name: asked.options.pop(name) for name in _OPTIONS if name in asked.options}
+    threads = own.get("threads")
+    count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
+    with reported("fit_formula", own.get("verbose", False), answers=True):
+        generator = as_generator(own.get("rng"))
+        looks, fits = generator.spawn(2)
+        chosen = source.chosen(asked.names)
+        with ONE_THREAD:
+            seen = _survey(chosen, asked, int(looks.integers(2**63)), missing, count)
+        inputs = FormulaInputs.of(asked.formula, asked.read, seen.sample, asked.scope)
+        designs = inputs.designs(seen.sample)
+        _check_by_row(inputs, asked, seen.sample, designs)
+        made, given = arguments_of(asked, inputs, seen.sample, designs, family)
+        blocks = _Designs.of(chosen, seen, _Plan(inputs, weights), made.features)
+        extra = {
+            "formula": inputs,
+            "responses": tuple(used_names([asked.read.response], names, asked.scope)[0]),
+            "weights_column": None if source.weights else weights,
+            "dropped": seen.given - seen.rows,
+        }
+        result = fit_rows(
+            family,
+            blocks,
+            own.get("starts"),
+            fits,
+            count,
+            {"n_experts": n_experts, **given},
+            n_starts=own.get("n_starts"),
+            order=own.get("classes"),
+            levels=seen.levels_of(asked.read.response),
+            extra=extra,
+        )
+    return _noted(result, inputs, seen)
+
+
+def _check(asked: Asked, family: Any, known: Sequence[str]) -> None:
+    """Refuse by name what a fit to a source cannot have."""
+    refused = [name for name in asked.options if name in known and name not in _OPTIONS]
+    if refused:
+        raise ValueError(
+            f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
+            f" {', '.join(_OPTIONS)} of these arguments"
+        )
+    if asked.groups is not None:
+        raise ValueError(
+            f"groups: a fit to a source that is read in parts has no groups; got {asked.groups!r}"
+        )
+    several = not isinstance(family, str | Mapping) or bool(as_likelihood(family).parts)
+    if several or len(beside(asked.read.response)) > 1:
+        raise ValueError(
+            "formula: a fit to a source that is read in parts has one response in one column, got"
+            f" {asked.read.response[1]!r} with family {short(family)}"
+        )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the first pass finds in one part."""
+
+    given: int  # number of rows
+    rows: int  # number of rows without missing values
+    digest: int
+    gaps: tuple[tuple[int, int], ...]  # of each column how many are missing, and the first of them
+    keys: Any = field(repr=False)  # random numbers of the drawn rows
+    drawn: Table = field(repr=False)
+    # a row for each level of the factors, and for both ends of the numbers
+    ends: Table = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the first pass has found in all parts."""
+
+    given: int
+    rows: int
+    counts: tuple[int, ...]  # rows of each part without missing values
+    digests: tuple[int, ...]
+    sample: Table = field(repr=False)
+    whole: bool  # whether the sample is all rows
+
+    def levels_of(self, factor: tuple[str, str]) -> Any:
+        """Declared levels of a response, None without any."""
+        return self.sample[factor[1]].levels if factor[0] == "lookup" else None
+
+
+def _survey(source: Source, asked: Asked, seed: int, missing: str, threads: int) -> _Seen:
+    """One pass over all parts."""
+    rows = source.rows()
+    total = sum(rows)
+    if not total:
+        raise ValueError("data has no rows")
+    LOG.info("first pass over %d rows in %d parts", total, len(rows))
+    few = total <= _SAMPLED
+    most = total if few else _SPARE * _SAMPLED // len(rows) + 1
+    look = partial(_look, _coded(asked), most, seed)
+    looks: list[_Look] = []
+    drawn: list[tuple[Any, Table]] = []
+    ends: list[Table] = []
+    for own in source.map(look, threads):
+        looks.append(replace(own, keys=None, drawn=_NOTHING, ends=_NOTHING))
+        if own.rows:
+            drawn.append((own.keys, own.drawn))
+            ends.append(own.ends)
+        if sum(keys.size for keys, _ in drawn) > 2 * _SAMPLED:
+            drawn = [_smallest(drawn)]
+        if len(ends) > 1:
+            ends = [_ends(_stacked(ends), _coded(asked))]
+    if missing == "raise":
+        _check_gaps(looks, asked.names)
+    if not drawn:
+        raise ValueError("data: every row has a missing value")
+    sample = _stacked([table for _, table in drawn]) if few else _smallest(drawn)[1]
+    if not few:
+        sample = _stacked([sample, *ends])
+    counts = tuple(own.rows for own in looks)
+    return _Seen(
+        *(sum(own.given for own in looks), sum(counts), counts),
+        *(tuple(own.digest for own in looks), sample, few),
+    )
+
+
+def _coded(asked: Asked) -> tuple[str, ...]:
+    """Columns in factors that may be coded by levels although they hold numbers."""
+    factors = [f for part in asked.read.parts for term in part for f in term]
+    texts = [(how, text) for how, text in factors if "C(" in text or "factor(" in text]
+    return tuple(used_names(texts, asked.columns, asked.scope)[0])
+
+
+def _look(coded: Sequence[str], most: int, seed: int, number: int, table: Table) -> _Look:
+    """What the first pass finds in one part."""
+    gaps = [
+        (int(own.missing.sum()), int(np.argmax(own.missing)) if own.missing.any() else -1)
+        for own in table.columns
+    ]
+    complete = _complete(table)
+    keys = np.random.default_rng([seed, number]).random(complete.n_rows)
+    most = min(most, keys.size)
+    kept = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
+    return _Look(
+        table.n_rows,
+        complete.n_rows,
+        digest_of(table),
+        tuple(gaps),
+        keys[kept],
+        complete.at(kept),
+        _ends(complete, coded),
+    )
+
+
+def _complete(table: Table) -> Table:
+    """The rows in which nothing is missing, without their index."""
+    table = replace(table, index=None)
+    gaps = np.zeros(table.n_rows, dtype=bool)
+    for column in table.columns:
+        gaps |= column.missing
+    return table.at(np.flatnonzero(~gaps)) if gaps.any() else table
+
+
+def _ends(table: Table, coded: Sequence[str]) -> Table:
+    """A row for each level of the factors, and for both ends of the numbers."""
+    rows: set[int] = set()
+    for column in table.columns if table.n_rows else ():
+        values = column.values
+        if column.categorical or column.name in coded:
+            plain = values.astype(str) if values.dtype.kind == "O" else values
+            found = np.unique(plain, return_index=True)[1]
+            if found.size > _MOST_LEVELS:
+                raise ValueError(
+                    f"data: column {column.name!r} has more than {_MOST_LEVELS} levels; a design"
+                    " has a column for each"
+                )
+            rows.update(found.tolist())
+        elif values.dtype.kind in "iuf":
+            rows.update((int(np.argmin(values)), int(np.argmax(values))))
+    return table.at(np.array(sorted(rows), dtype=np.int64))
+
+
+_NOTHING = Table((), True, 0)
+
+
+def _smallest(drawn: Sequence[tuple[Any, Table]]) -> tuple[Any, Table]:
+    """The rows with the smallest keys, in their order: a uniform sample."""
+    keys = np.concatenate([own for own, _ in drawn])
+    table = _stacked([own for _, own in drawn])
+    if keys.size <= _SAMPLED:
+        return keys, table
+    kept = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
+    return keys[kept], table.at(kept)
+
+
+def _stacked(tables: Sequence[Table]) -> Table:
+    """Rows of tables with the same columns, one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    columns: list[Column] = []
+    for parts in zip(*(table.columns for table in tables), strict=True):
+        words = {part.categorical for part in parts if part.values.size}
+        if len(words) > 1:
+            raise ValueError(
+                f"data: column {parts[0].name!r} has words in one part and numbers in another"
+            )
+        columns.append(
+            replace(
+                parts[0],
+                values=np.concatenate([part.values for part in parts]),
+                missing=np.concatenate([part.missing for part in parts]),
+                levels=_levels([part.levels for part in parts]),
+            )
+        )
+    return Table(tuple(columns), True, sum(table.n_rows for table in tables))
+
+
+def _levels(declared: Sequence[Any]) -> Any:
+    """Declared levels of parts in the order in which they appear, as pandas joins them."""
+    if any(own is None for own in declared):
+        return None
+    found = dict.fromkeys(level for own in declared for level in np.asarray(own).tolist())
+    return np.array(list(found), dtype=np.asarray(declared[0]).dtype)
+
+
+def _check_gaps(looks: Sequence[_Look], names: Sequence[str]) -> None:
+    """Refuse missing values, with the column, their number and the first row."""
+    begin = np.cumsum([0, *(own.given for own in looks)])
+    for j, name in enumerate(names):
+        count = sum(own.gaps[j][0] for own in looks)
+        if count:
+            at = next(i for i, own in enumerate(looks) if own.gaps[j][0])
+            first = int(begin[at]) + looks[at].gaps[j][1]
+            raise missing_values(f"data: column {name!r}", count, first)
+
+
+def _check_by_row(inputs: FormulaInputs, asked: Asked, table: Table, designs: Any) -> None:
+    """Refuse terms of which one row depends on other rows, as ``x - x.mean()`` does."""
+    if table.n_rows < 3:
+        return
+    rows = np.arange(0, table.n_rows, 2)[::-1]
+    some = table.at(rows)
+    response = asked.read.response
+    found = [response_column(response, each, asked.scope).values for each in (table, some)]
+    pairs = [(response[1], found[0][rows], found[1])]
+    for whole, part in zip(designs, inputs.designs(some), strict=True):
+        pairs += [
+            (str(name), np.asarray(whole[name])[rows], np.asarray(part[name]))
+            for name in whole.columns
+        ]
+    for name, whole, part in pairs:
+        if whole.dtype.kind in "biuf" and not np.allclose(
+            whole.astype(float), part.astype(float), rtol=1e-9, atol=0.0, equal_nan=True
+        ):
+            raise ValueError(
+                f"formula: {name!r} of a row depends on other rows, which a source that is read in"
+                " parts does not have together; give what it needs as a number or a column"
+            )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a part of a source becomes blocks of a fit."""
+
+    inputs: FormulaInputs
+    weights: str | None
+
+    def block(self, table: Table, first: int) -> Block:
+        """Inputs (b, d), responses (b,) and weights of rows of which the first has a number."""
+        designs = self.inputs.designs(table)
+        for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
+            check_finite(design, whose, first)
+        X = self.inputs.inputs_of(table, designs).matrix
+        y = self.inputs.response_of(table)
+        if self.weights is None:
+            return X, y
+        return X, y, table[self.weights].numbers(f"data: column {self.weights!r}")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What the first pass has seen of a part."""
+
+    first: int  # number of its first complete row
+    piece: int  # number of its first piece
+    rows: int
+    digest: int
+
+    def pieces(self) -> Iterator[tuple[int, slice]]:
+        """Numbers and rows of its pieces."""
+        for at, begin in enumerate(range(0, self.rows, _PIECE)):
+            yield self.piece + at, slice(begin, min(begin + _PIECE, self.rows))
+
+
+@dataclass(frozen=True)
+class _Designs(Blocks):
+    """Blocks of a source: the parts in pieces, whose designs a formula makes."""
+
+    source: Any = None
+    plan: Any = None
+    parts: tuple[_Part, ...] = ()
+
+    @classmethod
+    def of(
+        cls, source: Source, seen: _Seen, plan: _Plan, features: tuple[str, ...] | None
+    ) -> _Designs:
+        """Blocks of a source after the first pass."""
+        parts: list[_Part] = []
+        first = piece = 0
+        for rows, digest in zip(seen.counts, seen.digests, strict=True):
+            parts.append(_Part(first, piece, rows, digest))
+            first, piece = first + rows, piece + -(-rows // _PIECE)
+        response = plan.inputs.response[1]
+        read = partial(_read, source, plan, tuple(parts))
+        return cls(read, piece, features, response, source, plan, tuple(parts))
+
+    def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
+        """``function(i, block)`` for every block, in order."""
+        work = partial(_on_part, self.plan, self.parts, function)
+        for found in self.source.map(work, threads):
+            yield from found
+
+
+def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> Block:
+    """One block."""
+    for at, part in enumerate(parts):
+        for piece, rows in part.pieces():
+            if piece == number:
+                table = _unchanged(part, source.read(at))
+                return _block(plan, part, table, rows)
+    raise IndexError(f"block {number}")
+
+
+def _on_part(
+    plan: _Plan,
+    parts: Sequence[_Part],
+    function: Callable[[int, Block], T],
+    number: int,
+    table: Table,
+) -> list[T]:
+    """What a function finds in the pieces of a part."""
+    part = parts[number]
+    table = _unchanged(part, table)
+    return [function(piece, _block(plan, part, table, rows)) for piece, rows in part.pieces()]
+
+
+def _unchanged(part: _Part, table: Table) -> Table:
+    """The complete rows of a part; refuses one that is not what the first pass has seen."""
+    if digest_of(table) != part.digest:
+        raise ValueError("data: the rows have changed since the first pass; fit again")
+    return _complete(table)
+
+
+def _block(plan: _Plan, part: _Part, table: Table, rows: slice) -> Block:
+    at = np.arange(rows.start, rows.stop)
+    own = table if at.size == table.n_rows else table.at(at)
+    return plan.block(own, part.first + rows.start)
+
+
+def _noted(result: MoEResults, inputs: FormulaInputs, seen: _Seen) -> MoEResults:
+    """The result with a note where transforms have learnt from a sample."""
+    learnt = sorted(set(_states(inputs)))
+    if seen.whole or not learnt:
+        return result
+    message = (
+        f"{', '.join(learnt)}: centres, scales and knots are those of a random sample of"
+        f" {_SAMPLED:,} of {seen.rows:,} rows, together with the rows at the ends of each column;"
+        " they are part of the model, and another seed may give slightly different ones"
+    )
+    kinds = (*(result.kinds or ("",) * len(result.notes)), "")
+    return replace(result, notes=(*result.notes, message), kinds=kinds)
+
+
+def _states(inputs: FormulaInputs) -> Iterator[str]:
+    """Transforms that have learnt something."""
+    for part in json.loads(inputs.states):
+        for name, value in part.get("dict", ()):
+            if value not in ({"dict": []}, None):
+                yield str(name)
