@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import as_column, check_aligned
 from moestat.estimation.rows import own_inputs, read_groups_of_new, read_new_inputs, read_rows
+from moestat.estimation.source_predictions import predict_to
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.model.generate import sample
@@ -157,6 +159,7 @@ class Predicting(Fitted):
         y: Any = None,
         q: Any = 0.5,
         groups: Any = None,
+        to: str | Path | None = None,
     ) -> Any:
         """Predictions at inputs, by default the conditional mean or the most probable class.
 
@@ -180,11 +183,16 @@ class Predicting(Fitted):
             expert are then those that the rows of the fit give to the group.  Without labels, or
             for a group that is not in the fit, they are the gate's.  With random effects the
             mean is that of the group: its predicted effects are added within each expert.
+        to : str or Path, optional
+            A folder to which predictions are written as Parquet, one file for each part of X, which
+            may then be a source such as a folder of Parquet files, see `moestat.fit_formula`.
+            Parts are in the order of the source and have its index; each is written as a whole,
+            and a call that was stopped goes on where it was when it is repeated.
 
         Returns
         -------
         ndarray, series or frame
-            Predictions, with the index of a table.
+            Predictions, with the index of a table; the folder, where there is one.
 
         Raises
         ------
@@ -208,6 +216,12 @@ class Predicting(Fitted):
                 f"which must be one of {', '.join(_KINDS)}, got {short(which)}"
                 f"{did_you_mean(which, _KINDS)}"
             )
+        if to is not None:
+            if y is not None or groups is not None or kind in ("cdf", "density"):
+                raise ValueError(
+                    "to: files have predictions from inputs alone, without y or groups"
+                )
+            return predict_to(self, X, to, kind, q)
         if self._responses and kind not in ("gate", "density"):
             columns = self._columns(X, y)
             return self._beside(

@@ -21,7 +21,7 @@ import numpy as np
 from moestat.estimation.blocks import Block, Blocks, dask_client, in_order
 from moestat.estimation.reading.table import Column, Table, as_column, as_table
 
-__all__ = ["Source", "as_source", "digest_of"]
+__all__ = ["MemorySource", "Source", "as_source", "digest_of"]
 
 T = TypeVar("T")
 
@@ -67,8 +67,13 @@ class Source(Protocol):
         """One part."""
         ...
 
-    def map(self, function: Callable[[int, Table], T], threads: int) -> Iterator[T]:
-        """``function(number, part)`` of each part, in order."""
+    def map(
+        self,
+        function: Callable[[int, Table], T],
+        threads: int,
+        numbers: Sequence[int] | None = None,
+    ) -> Iterator[T]:
+        """``function(number, part)`` in order, of all parts, or at least of these."""
         ...
 
 
@@ -112,7 +117,12 @@ def _called(label: str, error: Exception) -> ValueError:
 class _InThreads:
     """A source whose parts are read in this process."""
 
-    def map(self: Any, function: Callable[[int, Table], T], threads: int) -> Iterator[T]:
+    def map(
+        self: Any,
+        function: Callable[[int, Table], T],
+        threads: int,
+        numbers: Sequence[int] | None = None,
+    ) -> Iterator[T]:
         """``function(number, part)`` of each part, in order, one at a time for each thread."""
 
         def task(number: int) -> T:
@@ -122,7 +132,7 @@ class _InThreads:
             except ValueError as error:
                 raise _called(self.label(number), error) from None
 
-        return in_order(task, range(len(self.rows())), threads)
+        return in_order(task, range(len(self.rows())) if numbers is None else numbers, threads)
 
 
 @dataclass(frozen=True)
@@ -363,11 +373,11 @@ class DaskSource:
     def of(cls, frame: Any) -> DaskSource:
         """Of a frame, none of which is computed."""
         names = tuple(map(str, frame.columns))
-        return cls(frame, tuple(frame.to_delayed()), names, ("index",))
+        return cls(frame, tuple(frame.to_delayed()), names)
 
     @cached_property
     def _rows(self) -> list[int]:
-        return list(self._map(_length, 1))
+        return list(self._map(_length))
 
     def rows(self) -> list[int]:
         """Number of rows of each part."""
@@ -393,16 +403,24 @@ class DaskSource:
         """One part."""
         return _table_of_partition(self.partitions[number].compute())
 
-    def map(self, function: Callable[[int, Table], T], threads: int) -> Iterator[T]:
+    def map(
+        self,
+        function: Callable[[int, Table], T],
+        threads: int,
+        numbers: Sequence[int] | None = None,
+    ) -> Iterator[T]:
         """``function(number, part)`` where each part is, in order."""
-        return self._map(partial(_on_partition, function), threads)
+        return self._map(partial(_on_partition, function), numbers)
 
-    def _map(self, function: Callable[[int, Any], T], threads: int) -> Iterator[T]:
+    def _map(
+        self, function: Callable[[int, Any], T], numbers: Sequence[int] | None = None
+    ) -> Iterator[T]:
         from dask.base import compute
         from dask.delayed import delayed
 
         task = delayed(function, pure=False)
-        tasks = [task(number, part) for number, part in enumerate(self.partitions)]
+        numbers = range(len(self.partitions)) if numbers is None else numbers
+        tasks = [task(number, self.partitions[number]) for number in numbers]
         client = dask_client()
         if client is None:
             return iter(compute(*tasks))
@@ -474,9 +492,48 @@ class BlockSource:
         """One part."""
         return _table_of_block(self.names, self.columns, self.blocks[number])
 
-    def map(self, function: Callable[[int, Table], T], threads: int) -> Iterator[T]:
+    def map(
+        self,
+        function: Callable[[int, Table], T],
+        threads: int,
+        numbers: Sequence[int] | None = None,
+    ) -> Iterator[T]:
         """``function(number, part)`` of each part, in order."""
         return self.blocks.map(partial(_on_block, function, self.names, self.columns), threads)
+
+
+@dataclass(frozen=True)
+class MemorySource(_InThreads):
+    """A table in memory, as one part."""
+
+    table: Table
+    index: tuple[str, ...] = ()
+    weights: None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.table.names
+
+    def rows(self) -> list[int]:
+        """Number of rows of the part."""
+        return [self.table.n_rows]
+
+    def label(self, number: int) -> str:
+        """What the part is called."""
+        return "data"
+
+    def state(self) -> str:
+        """A digest of the rows."""
+        return _digest([self.names, digest_of(self.table)])
+
+    def chosen(self, columns: Sequence[str]) -> MemorySource:
+        """The source with some of its columns."""
+        return MemorySource(self.table.some(columns))
+
+    def read(self, number: int) -> Table:
+        """The part."""
+        return self.table
 
 
 _WEIGHTS = "sample_weight"

@@ -1,0 +1,196 @@
+"""Predictions for the rows of a source, written as Parquet part by part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moestat.base.validate import as_path, short
+from moestat.estimation.data import without_rows
+from moestat.estimation.progress import LOG
+from moestat.estimation.reading.table import Table, as_table
+from moestat.estimation.sources import MemorySource, as_source
+
+__all__ = ["predict_to"]
+
+_RECORD = "_predictions.json"
+"""The file that says of which fit and source the parts are."""
+
+
+def predict_to(result: Any, X: Any, to: Any, which: str, q: Any) -> Path:
+    """Write predictions for a source to a folder, and return the folder.
+
+    Each part of the source is one file, with the columns that hold the index of the source and
+    those of the predictions, in the order of the source.  A part is there as a whole or not at
+    all; a call that was stopped is repeated, and writes the parts that are not there.
+
+    Parameters
+    ----------
+    result : MoEResults
+        The fit.
+    X : table, or source of rows
+        Inputs, as `moestat.fit_formula` reads them.
+    to : str or Path
+        The folder.
+    which, q
+        As of `MoEResults.predict`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds something else, or a part cannot be read.
+    """
+    _check_parquet()
+    source = as_source(X)
+    if source is None:
+        table = as_table("X", X)
+        if table is None or not table.named:
+            raise ValueError(f"to: is for a source or a table with names, got {short(X)}")
+        source = MemorySource(table)
+    names = _inputs_of(result)
+    lost = [name for name in names if name not in source.names]
+    if lost:
+        raise ValueError(f"X has no column {lost[0]!r}; it has {', '.join(source.names)}")
+    folder = as_path("to", to)
+    rows = source.rows()
+    files = [f"part-{number:05d}.parquet" for number in range(len(rows))]
+    parts = [
+        {"file": file, "of": source.label(number), "rows": count}
+        for number, (file, count) in enumerate(zip(files, rows, strict=True))
+    ]
+    record = {
+        "fit": _digest_of(result),
+        "source": source.state(),
+        "which": which,
+        "q": np.asarray(q).tolist(),
+        "parts": parts,
+    }
+    _open(folder, record)
+    left = [number for number, file in enumerate(files) if not (folder / file).exists()]
+    LOG.info("predictions for %d parts, of which %d are there", len(files), len(files) - len(left))
+    if result.data is not None and result.has_rows:
+        result = replace(result, data=without_rows(result.data))
+    chosen = source.chosen([*names, *(name for name in source.index if name not in names)])
+    write = partial(
+        _write, result, folder, which, q, [*names], {number: files[number] for number in left}
+    )
+    for _ in chosen.map(write, os.cpu_count() or 1, left):
+        pass
+    return folder
+
+
+def _check_parquet() -> None:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError("to: Parquet files need pyarrow: pip install 'moestat[parquet]'") from None
+    del pyarrow
+
+
+def _inputs_of(result: Any) -> Sequence[str]:
+    """Columns that the fit reads of new rows."""
+    data = result.data
+    if data is not None and data.formula is not None:
+        return data.formula.names
+    if data is None or data.features is None:
+        raise ValueError("to: the inputs of the fit have no names, by which a source is read")
+    return data.features
+
+
+def _digest_of(result: Any) -> str:
+    """A digest of what predictions depend on."""
+    data = result.data
+    found = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
+    formula = None if data.formula is None else [data.formula.formula, data.formula.states]
+    classes = None if data.classes is None else [*map(str, np.ravel(data.classes).tolist())]
+    found.update(json.dumps([repr(result.family), formula, data.features, classes]).encode())
+    return found.hexdigest()
+
+
+def _open(folder: Path, record: dict[str, Any]) -> None:
+    """Begin in an empty folder, or go on in one of the same predictions."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _RECORD
+    if path.exists():
+        if json.loads(path.read_text(encoding="utf-8")) != record:
+            raise ValueError(
+                f"to: {str(folder)!r} holds predictions of another fit or of another source; give"
+                " an empty folder"
+            )
+        for old in folder.glob(".part-*.tmp"):
+            old.unlink()
+        return
+    if any(folder.iterdir()):
+        raise ValueError(f"to: the folder {str(folder)!r} is not empty")
+    temporary = folder / f".{uuid.uuid4().hex}.tmp"
+    temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+def _write(
+    result: Any,
+    folder: Path,
+    which: str,
+    q: Any,
+    names: Sequence[str],
+    files: dict[int, str],
+    number: int,
+    table: Table,
+) -> None:
+    """Write the predictions of one part; of one that is not asked for nothing."""
+    if number not in files:
+        return
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    for name in names:
+        table[name].check_missing(f"data: column {name!r}")
+    columns: dict[str, Any] = {
+        str(own.name): pa.array(own.values, from_pandas=True)
+        for own in table.columns
+        if own.name not in names
+    }
+    if table.index is not None:
+        for level, called in enumerate(table.index.names):
+            name = str(called or ("index" if table.index.nlevels == 1 else f"index_{level}"))
+            columns[name] = pa.array(np.asarray(table.index.get_level_values(level)))
+    asked = {name: table[name].values for name in names}
+    found = result.predict(asked, which, q=q) if table.n_rows else np.empty(0)
+    columns |= _named(result, np.asarray(found), which, q)
+    temporary = folder / f".{files[number]}.{uuid.uuid4().hex}.tmp"
+    with temporary.open("wb") as file:
+        parquet.write_table(pa.table(columns), file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / files[number])
+
+
+def _named(result: Any, found: np.ndarray, which: str, q: Any) -> dict[str, Any]:
+    """Predictions (n,) or (n, m) as columns with names."""
+    if found.ndim == 1:
+        return {which: found.astype(str) if found.dtype.kind == "O" else found}
+    if found.ndim > 2:
+        raise ValueError(
+            f"to: {which!r} of classes has a table for each row, which is no column; predict the"
+            " rows in memory"
+        )
+    labels: Sequence[Any] = range(found.shape[1])
+    if which == "quantile":
+        labels = np.atleast_1d(q).tolist()
+    elif which == "proba" and result.data.classes is not None:
+        labels = np.asarray(result.data.classes).tolist()
+    return {f"{which}[{label}]": found[:, j] for j, label in enumerate(labels)}
