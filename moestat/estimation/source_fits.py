@@ -120,6 +120,8 @@ def _check(asked: Asked, family: Any, known: Sequence[str]) -> None:
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
             f" {', '.join(_OPTIONS)} of these arguments"
         )
+    if asked.options.get("starts") is not None and asked.options.get("n_starts") is not None:
+        raise ValueError("n_starts is for the default starts; got starts, too")
     if asked.groups is not None:
         raise ValueError(
             f"groups: a fit to a source that is read in parts has no groups; got {asked.groups!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_formula
 from moestat.base.warnings import MoEWarning
+from moestat.estimation.starts import GivenStarts
 
 pytest.importorskip("pyarrow")
 import pyarrow.dataset as pads
@@ -214,6 +216,28 @@ def test_partitions_on_dask_workers(processes, folder, frame):
             fit_formula("price ~ log(area - 50) | 1", dd.from_pandas(frame, 4), rng=0)
 
 
+def test_a_worker_that_is_killed_during_a_pass_is_replaced(folder, frame, tmp_path):
+    """Its partitions are computed again by others, and the fit is the same."""
+    distributed = pytest.importorskip("distributed")
+    dd = pytest.importorskip("dask.dataframe")
+    flag, client_of_fit = tmp_path / "killed", os.getpid()
+
+    def mortal(x):
+        if os.getpid() != client_of_fit and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    formula = "log(price) ~ mortal(area) + region | area"
+    whole = fit_formula(formula, frame, n_experts=2, rng=0)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    )
+    with cluster, distributed.Client(cluster):
+        same(fit_formula(formula, dd.read_parquet(folder), n_experts=2, rng=0), whole)
+    assert flag.exists()
+
+
 CENTRED = {"centred": lambda x: x - np.mean(x)}
 
 
@@ -230,6 +254,7 @@ CENTRED = {"centred": lambda x: x - np.mean(x)}
         ("price ~ centred(area)", {"scope": CENTRED}, "of a row depends on other rows"),
         ("scale(price) ~ area", {}, r"'scale\(price\)' of a row depends on other rows"),
         ("price ~ lag(area)", {}, "depends on other rows|missing"),
+        ("price ~ area", {"starts": [GivenStarts([[0.0]])], "n_starts": 3}, "n_starts is for"),
         ("price ~ height", {}, "data has no column 'height'"),
         ("price ~ area", {"weights": "height"}, "data has no column 'height'"),
         ("price ~ area", {"missing": "keep"}, "missing must be one of"),
