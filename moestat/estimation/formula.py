@@ -24,7 +24,7 @@ from moestat.estimation.reading.formula import (
 from moestat.estimation.reading.table import Table, as_table, column_names
 from moestat.estimation.results import MoEResults
 from moestat.estimation.source_fits import fit_source
-from moestat.estimation.sources import as_source
+from moestat.estimation.sources import LazySource, as_source
 from moestat.model.joint import as_likelihood
 
 __all__ = ["fit_formula"]
@@ -61,8 +61,9 @@ def fit_formula(
         The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
         columns that are named are read.  A source is read in parts and need not fit into memory:
         the path of a Parquet file, of a folder of them or a pattern such as ``"sales/*.parquet"``,
-        a data set of pyarrow, a frame of dask, a lazy frame of polars, or `moestat.Blocks` with
-        names.  Such a fit is that of `moestat.fit_blocks`.
+        a data set of pyarrow, a frame of dask, a lazy frame of polars with more than 100,000
+        rows (a shorter one is collected), or `moestat.Blocks` with names.  Such a fit is that of
+        `moestat.fit_blocks`.
     family : str, mapping or sequence
         Name of the likelihood, or its table with options, as in `moestat.fit`; a list of these for
         the several responses of ``"cbind(y1, y2) ~ x"``.
@@ -125,7 +126,8 @@ def fit_formula(
     """
     check_options(options, fit_formula, fit)
     how = weights, offset, groups, missing, scope
-    if (source := as_source(data)) is not None:
+    source = as_source(data)
+    if source is not None and not (isinstance(source, LazySource) and source.is_small):
         known = signature(fit).parameters
         return fit_source(formula, source, family, n_experts, *how, options, [*known])
     made, y, given, own = read_formula(formula, data, family, *how, options)

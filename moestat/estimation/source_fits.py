@@ -29,7 +29,7 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Column, Table, missing_values
 from moestat.estimation.results import MoEResults
-from moestat.estimation.sources import Source, digest_of
+from moestat.estimation.sources import COLLECTED, Source, digest_of
 from moestat.model.joint import as_likelihood
 from moestat.solvers.driver import ONE_THREAD
 
@@ -37,7 +37,7 @@ __all__ = ["fit_source"]
 
 T = TypeVar("T")
 
-_SAMPLED = 100_000
+_SAMPLED = COLLECTED
 """Rows of the sample that transforms learn from, as many as starts are searched on."""
 
 _SPARE = 4
@@ -118,13 +118,14 @@ def _check(asked: Asked, family: Any, known: Sequence[str]) -> None:
     if refused:
         raise ValueError(
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
-            f" {', '.join(_OPTIONS)} of these arguments"
+            f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
     if asked.options.get("starts") is not None and asked.options.get("n_starts") is not None:
         raise ValueError("n_starts is for the default starts; got starts, too")
     if asked.groups is not None:
         raise ValueError(
-            f"groups: a fit to a source that is read in parts has no groups; got {asked.groups!r}"
+            f"groups: a fit to a source that is read in parts has no groups; got {asked.groups!r}."
+            " Read the table into memory for them"
         )
     several = not isinstance(family, str | Mapping) or bool(as_likelihood(family).parts)
     if several or len(beside(asked.read.response)) > 1:

@@ -21,9 +21,12 @@ import numpy as np
 from moestat.estimation.blocks import Block, Blocks, dask_client, in_order
 from moestat.estimation.reading.table import Column, Table, as_column, as_table
 
-__all__ = ["MemorySource", "Source", "as_source", "digest_of"]
+__all__ = ["COLLECTED", "LazySource", "MemorySource", "Source", "as_source", "digest_of"]
 
 T = TypeVar("T")
+
+COLLECTED = 100_000
+"""Rows up to which a lazy frame is collected: the sample of a larger source holds as many."""
 
 _SLICE = 1 << 18
 """Rows of a slice of a lazy frame: a scan of files skips to it, and threads hold one each."""
@@ -324,6 +327,11 @@ class LazySource(_InThreads):
         import polars as pl
 
         return int(self.frame.select(pl.len()).collect().item())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether all rows are in memory anyway, so that a result may keep them."""
+        return self._count <= COLLECTED
 
     def rows(self) -> list[int]:
         """Number of rows of each part."""

@@ -22,6 +22,12 @@ import pyarrow.parquet as pq
 N = 3000
 
 
+@pytest.fixture(autouse=True)
+def lazy_frames_are_sources(monkeypatch):
+    """Lazy frames of any size are read in parts here, as long ones are."""
+    monkeypatch.setattr("moestat.estimation.sources.COLLECTED", 0)
+
+
 @pytest.fixture(scope="module")
 def frame():
     """Prices of flats in two segments."""
@@ -392,3 +398,18 @@ def test_results_are_stored_without_rows(folder, tmp_path, frame):
     assert np.array_equal(again.predict(new), found.predict(new))
     with pytest.raises(ValueError, match="without the data"):
         found.get_robustcov_results("HC0")
+
+
+def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
+    pl = pytest.importorskip("polars")
+    lazy = pl.from_pandas(frame.assign(id=np.arange(N) // 6)).lazy()
+    formula, how = "sales ~ area | 1 | id", {"family": "poisson", "rng": 0, "n_starts": 2}
+    with pytest.raises(ValueError, match="Read the table into memory"):
+        fit_formula(formula, lazy, **how)
+    monkeypatch.setattr("moestat.estimation.sources.COLLECTED", N)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        result = fit_formula(formula, lazy, **how)
+        other = fit_formula(formula, lazy.collect(), **how)
+    assert result.has_rows
+    assert np.array_equal(result.theta, other.theta)
