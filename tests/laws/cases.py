@@ -245,8 +245,10 @@ class Case:
         first = family.first_expert_channel
         return [c.slope for c in family.channels[first:] if c.slope] or ["a"]
 
-    def fit(self, frame: Any = None, starts: Any = None, **changed: Any) -> Any:
-        """A fit to other data, or from given parameters."""
+    def fit(
+        self, frame: Any = None, starts: Any = None, formula: str | None = None, **changed: Any
+    ) -> Any:
+        """A fit to other data, of another formula, or from given parameters."""
         given = {"threads": 1, **self.arguments, **changed}
         given |= (
             {"n_starts": 2} if starts is None else {"starts": [GivenStarts(np.atleast_2d(starts))]}
@@ -254,7 +256,7 @@ class Case:
         data = self.frame if frame is None else frame
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
-            return moestat.fit_formula(self.formula, data, rng=0, **given)
+            return moestat.fit_formula(formula or self.formula, data, rng=0, **given)
 
     @property
     def result(self) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import tests.laws.entries  # noqa: F401 - registers its laws
 from tests.laws.cases import CASES, SOME
 from tests.laws.laws import FAILS, LAWS, judge
 

@@ -331,6 +331,8 @@ def _read(
     check_options(options, lasso_path, fit, fit_formula)
     if solving := [name for name in SOLVING if name in options]:
         raise ValueError(f"{', '.join(solving)}: for moestat.fit; a path has a solver of its own")
+    if options.get("random") is not None:
+        raise ValueError("random: a path has no random effects; take moestat.fit or moestat.select")
     given, extra = dict(options), {}
     if isinstance(X, str):
         if data is None or y is not None or sample_weight is not None:
@@ -345,7 +347,10 @@ def _read(
         raise ValueError(
             "data: is for formulas, such as lasso_path('gaussian', 'y ~ .', data=data)"
         )
-    reading = {n: given.pop(n) for n in ("groups", "classes", "missing") if n in given}
+    if given.pop("random", None) is not None:
+        raise ValueError("X: a path has no random effects; leave (... | ...) out of the formula")
+    kept = ("groups", "classes", "missing", "resolution")
+    reading = {n: given.pop(n) for n in kept if n in given}
     own, read = read_data(family, X, y, sample_weight, given, **reading)
     return own, replace(read, **extra)
 
