@@ -9,6 +9,9 @@ where calls are quick, and a start at the truth where the fit has as many expert
 estimates the coefficients of moestat/estimation/higher.py on the problems of odd numbers, judges
 them on those of even numbers, and writes results/calibration.md.
 
+A call that searched is read as if it had stopped after each of its searches, too: the coefficients
+are fitted to all of these stops, since a search decides by them where it stops.
+
 The first 59 problems in the file have four calls, up to four times the work, and rounds of moves as
 one more look; 76 are of real data (`--real`, the suite of search.py), with rows left out down to
 the same work.
@@ -155,9 +158,8 @@ def called(case: dict[str, Any], seed: int, seen: list[Seen]) -> dict[str, Any]:
         "starts": certificate.n_starts,
         "agreement": round(certificate.agreement, 4),
         "optima": certificate.n_optima,
-        "pool": [[kind, plain(height)] for kind, height in own.pool],
+        "pool": [plain(height) for height in own.pool],
         "ends": [plain(height) for height in own.ends],
-        "rounds": [own.rounds, int(own.gains)],
         "overlap": round(float(1.0 - shares.max(axis=0).mean()), 4),
         "smallest": round(float(shares.mean(axis=1).min()), 4),
         "seconds": round(seconds, 3),
@@ -242,7 +244,7 @@ def collect(path: Path, count: int, minutes: float, real: bool) -> None:
 
 
 def calls_of(path: Path) -> list[dict[str, Any]]:
-    """Certified calls: problem, covariates, how far below the best known, did they warn before."""
+    """Certified calls: problem, stops, and whether they warned before there were probabilities."""
     found = []
     for place, line in enumerate(lines_of(path)):
         record = json.loads(line)
@@ -250,19 +252,36 @@ def calls_of(path: Path) -> list[dict[str, Any]]:
         known = [call["height"] for call in sound]
         known += [height for height, good in record["looks"].values() if good]
         for call in sound:
-            seen = Seen([(kind, as_height(h)) for kind, h in call["pool"]])
-            told = covariates(seen, record["k"], call["agreement"])
             found.append(
                 {
                     "problem": place,
                     "real": record["name"].startswith("real"),
                     "likelihood": record["likelihood"],
-                    "covariates": told,
-                    "below": max(known) - call["height"],
+                    "stops": stops_of(call, record["k"], max(known)),
+                    "searched": bool(call["ends"]),
                     "warned": "DisagreementWarning" in call["said"],
                 }
             )
     return found
+
+
+def stops_of(call: dict[str, Any], k: int, best: float) -> list[tuple[np.ndarray, bool]]:
+    """Where a call can stop, the last one where it did: covariates, and is a higher one known.
+
+    That is after each of its searches; where most starts of the pool agreed, at its end alone.
+    """
+    seen = Seen([as_height(height) for height in call["pool"]])
+    reached = call["starts"] * call["agreement"]
+    last = covariates(seen, k, reached, call["starts"]), best - call["height"] > SAME_HEIGHT
+    ends = np.array([as_height(height) for height in call["ends"]])
+    stops = []
+    for count in range(1, len(ends)):
+        top = ends[:count].max()
+        again = int(np.sum(ends[:count] >= top - SAME_HEIGHT))
+        # Heights of a search lack a constant of the units, which the last one shows.
+        lower = (best - call["height"]) + (ends.max() - top) > SAME_HEIGHT
+        stops.append((covariates(seen, k, again, count), bool(lower)))
+    return [*stops, last]
 
 
 def as_height(value: float | None) -> float:
@@ -311,15 +330,35 @@ def picture(bins: list[list[float]]) -> Figure:
     return figure
 
 
+def probabilities(Z: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Of a higher maximum, at covariates (m, p)."""
+    return 1.0 / (1.0 + np.exp(-Z @ beta))
+
+
+def stopped(calls: list[dict[str, Any]], beta: np.ndarray, risk: float) -> list[str]:
+    """A row of the page: where calls that searched would have stopped, had they accepted a risk."""
+    searches, said, known = list[int](), list[float](), list[bool]()
+    for call in calls:
+        p = probabilities(np.array([Z for Z, _ in call["stops"]]), beta)
+        at = np.flatnonzero(p <= risk)
+        searches.append(int(at[0]) if at.size else len(p) - 1)
+        said.append(float(p[searches[-1]]))
+        known.append(call["stops"][searches[-1]][1])
+    early = np.array(said) <= risk
+    shares = [np.array(each)[early].mean() if early.any() else np.nan for each in (said, known)]
+    of_early = [f"{share:.1%}" if early.any() else "" for share in shares]
+    return [f"{np.mean(searches) + 1:.2f}", f"{np.mean(known):.1%}", str(early.sum()), *of_early]
+
+
 def judge(path: Path) -> None:
     """Fit on one half of the problems, judge on the other, and write the page."""
     calls = calls_of(path)
-    Z = np.array([call["covariates"] for call in calls])
-    y = np.array([float(call["below"] > SAME_HEIGHT) for call in calls])
     problem = np.array([call["problem"] for call in calls])
     train = problem % 2 == 1
-    beta = fitted(Z[train], y[train])
-    p = 1.0 / (1.0 + np.exp(-Z @ beta))
+    stops = [stop for call, own in zip(calls, train, strict=True) if own for stop in call["stops"]]
+    beta = fitted(np.array([Z for Z, _ in stops]), np.array([float(low) for _, low in stops]))
+    y = np.array([float(call["stops"][-1][1]) for call in calls])
+    p = probabilities(np.array([call["stops"][-1][0] for call in calls]), beta)
     held, bins = ~train, bins_of(p[~train], y[~train])
     warned = np.array([call["warned"] for call in calls])
     inside = sum(low <= share <= high for _, share, low, high, _ in bins)
@@ -336,11 +375,11 @@ def judge(path: Path) -> None:
         " what they are. A higher maximum is known where another call of the problem, one with"
         " sixty starts, or the fit from the truth, ended more than .01 higher at a certified"
         " maximum without collapsed atoms: what none found is not in the shares. Coefficients"
-        f" are fitted on {int(train.sum()):,} calls and judged on the {int(held.sum()):,} of the"
-        " other half of the problems; calls of one problem are not independent, so bands of the"
-        " binomial law are somewhat too narrow.",
+        f" are fitted on {int(train.sum()):,} calls, each at its {len(stops):,} possible stops in"
+        f" all, and judged on the {int(held.sum()):,} of the other half of the problems; calls of"
+        " one problem are not independent, so bands of the binomial law are somewhat too narrow.",
         "",
-        f"Coefficients (1, log heights of the pool, agreement, kinds that agree):"
+        f"Coefficients (1, log heights of the pool, share that came to the best again):"
         f" {', '.join(f'{b:.3f}' for b in beta)}. Brier score {score[0]:.3f}, of the mean alone"
         f" {score[1]:.3f}. {inside} of 10 bins within their band.",
         "",
@@ -359,6 +398,19 @@ def judge(path: Path) -> None:
         counts = [int(says[held].sum()), int((says & (y == 0.0))[held].sum())]
         counts.append(int((~says & (y == 1.0))[held].sum()))
         lines.append(f"| {name} | {' | '.join(map(str, counts))} |")
+    searched = [call for call, out in zip(calls, held, strict=True) if out and call["searched"]]
+    lines += [
+        "",
+        f"The {len(searched)} held-out calls that searched, had they stopped by the risk that is"
+        " accepted (before, five searches at one height, or eight in all):",
+        "",
+        "| risk | searches, mean | a higher one is known | stop by it | these say | and are |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {risk:g} | {' | '.join(stopped(searched, beta, risk))} |"
+        for risk in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+    ]
     text = "\n".join(lines) + "\n"
     (HERE / "calibration.md").write_text(text)
     print(text)

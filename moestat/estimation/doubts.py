@@ -21,7 +21,7 @@ from moestat.estimation.data import Data
 from moestat.estimation.fitted import Fitted
 from moestat.estimation.inference.identified import gap_places, related_columns
 from moestat.estimation.naming import Term, named_terms
-from moestat.estimation.rules import DOUBT, HIGHER, SAME_HEIGHT
+from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
 from moestat.solvers.certificate import Certificate
@@ -34,8 +34,11 @@ Doubt = tuple[type[MoEWarning], str]
 """A kind of warning, and what it says."""
 
 
-def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
-    """Reasons not to take a fit to data as the maximum of its likelihood."""
+def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
+    """Reasons not to take a fit to data as the maximum of its likelihood.
+
+    A higher maximum is one if it is more probable than the risk.
+    """
     assert result.standard is not None
     certificate, family = result.standard.solution.certificate, standard.problem.family
     found, far = _at_infinity(standard, result)
@@ -67,17 +70,17 @@ def doubts(standard: Standardised, result: Fitted) -> list[Doubt]:
         found.append(_narrow(family, result, narrow))
     return (
         found
-        + _disagreement(certificate, fewer)
+        + _disagreement(certificate, fewer, risk)
         + _aliased(standard, result)
         + _unit_doubts(standard)
     )
 
 
-def _disagreement(certificate: Certificate, fewer: str) -> list[Doubt]:
+def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Doubt]:
     """That a higher maximum may exist, by its probability where that is estimated."""
     runs, chance = certificate.n_starts, certificate.p_higher
     reached = round(certificate.agreement * runs)
-    if runs == 1 or (reached > 1 if chance is None else chance <= HIGHER.warned):
+    if runs == 1 or (reached > 1 if chance is None else chance <= risk):
         return []
     said = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
     what = "there may be a higher one"

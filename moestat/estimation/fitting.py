@@ -152,6 +152,7 @@ def fit(
     starts: Sequence[StartRule] | None = None,
     n_starts: int | None = None,
     time_limit: float | None = None,
+    risk: float | None = None,
     sample_weight: Any = None,
     rng: Any = None,
     threads: int | None = None,
@@ -186,9 +187,10 @@ def fit(
         their labels; the last one is the reference.  If the model has K classes, integers in 1..K
         are their numbers.  A series must have the index of X.  Two columns are the bounds of
         censored responses, for "gaussian", "log-normal", "weibull", "exponential" and "poisson":
-        equal if the response is known, infinite if there is no bound.  For "binomial" two columns
-        are numbers of successes and failures.  For a list of likelihoods y has one column for each
-        response; a table names the responses, which are otherwise called "y1", "y2" and so on.
+        equal if the response is known, infinite if there is no bound.  For "binomial" and
+        "beta-binomial" two columns are numbers of successes and failures.  For a list of
+        likelihoods y has one column for each response; a table names the responses, which are
+        otherwise called "y1", "y2" and so on.
     solver : Solver, optional
         By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
         parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps.  For such a
@@ -202,6 +204,11 @@ def fit(
     time_limit : float, optional
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start has converged before.
+    risk : float, optional
+        Probability of a higher maximum that you accept, .2 by default.  The search stops once the
+        probability is no more, and after eight searches, or their budget, in any case; a fit whose
+        probability ``certificate.p_higher`` is more warns.  With .05 it searches longer, with 1 it
+        ends after one search.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -319,6 +326,7 @@ def fit(
         result = fit_data(
             *(own, read, solver, starts, n_starts),
             time_limit=time_limit,
+            risk=risk,
             rng=rng,
             threads=threads,
             target=target,
@@ -343,6 +351,7 @@ def fit_data(
     n_starts: int | None = None,
     *,
     time_limit: float | None = None,
+    risk: float | None = None,
     rng: Any = None,
     threads: int | None = None,
     target: Target | None = None,
@@ -351,13 +360,14 @@ def fit_data(
     by_weight: bool = False,
 ) -> MoEResults:
     """The fit to data that have been read; arguments as in `fit` and `FitJob`."""
-    if n_starts is not None or time_limit is not None:
-        if starts is not None:
-            raise ValueError("n_starts and time_limit are for the default starts; got starts, too")
-        starts = [search_of(n_starts, time_limit=np.inf if time_limit is None else time_limit)]
-    elif starts is None:
-        starts = [search_of()]
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    if starts is not None and any(each is not None for each in (n_starts, time_limit, risk)):
+        raise ValueError(
+            "n_starts, time_limit and risk are for the default starts; got starts, too"
+        )
+    limit = np.inf if time_limit is None else time_limit
+    if starts is None:
+        starts = [search_of(n_starts, time_limit=limit, risk=risk)]
+    deadline = time.monotonic() + limit
     with until(deadline):
         where = threads, target, prior, by_weight
         return _fit_until(own, read, solver, starts, rng, compress, where)

@@ -1,7 +1,8 @@
 """The probability that a higher maximum exists, from what a search has seen.
 
 A logistic model whose coefficients are those of `benchmarks/calibration.py`: default calls on
-problems of every likelihood, half of them held out.
+problems of every likelihood, half of them held out, as if they had stopped after each of their
+searches.  So a search can stop by it, and a fit can say it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from moestat.estimation.runs import Seen
 __all__ = ["covariates", "expected_distinct", "probability_of_higher"]
 
 
-def probability_of_higher(seen: Seen, n_experts: int, agreement: float) -> float:
+def probability_of_higher(seen: Seen, n_experts: int, reached: float, runs: int) -> float:
     """Estimated probability that a maximum exists which is higher than the end of a search.
 
     Parameters
@@ -27,35 +28,31 @@ def probability_of_higher(seen: Seen, n_experts: int, agreement: float) -> float
         What it has seen.
     n_experts : int
         Number of experts k.
-    agreement : float
-        Share of its runs that reached the best height.
+    reached, runs : int
+        How many of its runs reached the best height, and all of them.
 
     Examples
     --------
     Eight starts of four kinds that end alike, and eight searches that all end elsewhere:
 
-    >>> alike = Seen(pool=[(kind, -100.0) for kind in "abcdabcd"])
-    >>> apart = Seen(pool=[("a", float(j)) for j in range(8)], ends=[float(j) for j in range(8)])
-    >>> probability_of_higher(alike, 2, 1.0) < 0.1, probability_of_higher(apart, 2, 0.125) > 0.4
+    >>> alike, apart = Seen(pool=[-100.0] * 8), Seen(pool=[float(j) for j in range(8)])
+    >>> probability_of_higher(alike, 2, 8, 8) < 0.1, probability_of_higher(apart, 2, 1, 8) > 0.4
     (True, True)
     """
-    score = float(np.dot(HIGHER.coefficients, covariates(seen, n_experts, agreement)))
+    score = float(np.dot(HIGHER.coefficients, covariates(seen, n_experts, reached, runs)))
     return float(1.0 / (1.0 + np.exp(-score)))
 
 
-def covariates(seen: Seen, n_experts: int, agreement: float) -> FloatArray:
-    """What the probability depends on: 1, and three numbers of what a search has seen.
+def covariates(seen: Seen, n_experts: int, reached: float, runs: int) -> FloatArray:
+    """What the probability depends on: 1, and two numbers of what a search has seen.
 
-    These are the logarithm of how many heights a pool of four starts an expert comes to, the share
-    of runs at the best height, and the share of kinds of starts that came to the best of the pool.
+    These are the logarithm of how many heights a pool of four starts an expert comes to, and the
+    share of runs that came to the best height again, among the runs and one more: a search may
+    stop after any run, and one run, or few that agree, say less than many.
     """
-    heights = [height for _, height in seen.pool if np.isfinite(height)]
-    counts = _counts(heights)
-    best = max(heights, default=0.0)
-    kinds = {kind for kind, _ in seen.pool}
-    near = {kind for kind, height in seen.pool if height >= best - SAME_HEIGHT}
+    counts = _counts([height for height in seen.pool if np.isfinite(height)])
     distinct = expected_distinct(counts, 4 * n_experts)
-    return np.array([1.0, np.log(distinct), agreement, len(near) / max(len(kinds), 1)])
+    return np.array([1.0, np.log(distinct), (reached - 1.0) / (runs + 1.0)])
 
 
 def _counts(heights: Sequence[float]) -> list[int]:

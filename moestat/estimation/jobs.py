@@ -237,6 +237,7 @@ class BegunFit:
     data: Data | None = None
     by_weight: bool = False
     seen: Seen = field(default_factory=Seen)
+    risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
 
@@ -261,6 +262,7 @@ class BegunFit:
     def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         try:
+            self.risk = rule.risk
             seen = self.seen if rule.is_calibrated else None
             points, counts = rule.find(without_spare_columns(problem), rng, seen)
         except KeyboardInterrupt:
@@ -300,8 +302,9 @@ class BegunFit:
         alone = family.is_regression or family.n_experts == 1 or self.prior is not None
         if alone or self.interrupted or self.late or not (self.standard and self.seen.pool):
             return best
-        share = certificate.agreement
-        chance = probability_of_higher(self.seen, family.n_experts, share)
+        runs = certificate.n_starts
+        reached = runs * certificate.agreement
+        chance = probability_of_higher(self.seen, family.n_experts, reached, runs)
         return replace(best, certificate=replace(certificate, p_higher=chance))
 
     def ordered(self, result: MoEResults) -> MoEResults:
@@ -338,7 +341,7 @@ class BegunFit:
         )
         result = self.ordered(result)
         if self.standard:
-            found = doubts(self.standard, result)
+            found = doubts(self.standard, result, self.risk)
         if self.prior is not None:
             # A mode is finite where the likelihood has no maximum.
             found = [doubt for doubt in found if doubt[0] is not SeparationWarning]

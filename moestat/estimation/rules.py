@@ -23,8 +23,6 @@ class SearchRules(NamedTuple):
     finalists: int = 2
     returned: int = 3
     """Of a race, and ends that start a fit to all rows."""
-    agreeing: int = 3
-    """Ends at the best height at least."""
     to_the_end: int = 300
     """Steps of a run that nothing cuts off."""
     hessians: int = 30
@@ -93,11 +91,9 @@ class AlarmRules(NamedTuple):
 class HigherRules(NamedTuple):
     """The probability that a higher maximum exists, as `benchmarks/calibration.py` fits it."""
 
-    coefficients: tuple[float, ...] = (-1.098, 0.665, -1.588, -0.242)
-    """Of 1, of the logarithm of how many heights a pool comes to, of the share of runs at the best
-    height, and of the share of kinds of starts at the best height of the pool."""
-    warned: float = 0.2
-    """Probability from which on a fit warns."""
+    coefficients: tuple[float, ...] = (-0.934, 0.679, -2.616)
+    """Of 1, of the logarithm of how many heights a pool comes to, and of the share of runs that
+    came to the best height again."""
 
 
 class RoundingRules(NamedTuple):

@@ -33,21 +33,16 @@ class Ended(NamedTuple):
     """Parameters (P,)."""
     height: float
     """Log-likelihood; -inf with a collapsed atom."""
-    kind: str = ""
-    """Of its start, where several kinds are in a pool."""
 
 
 @dataclass
 class Seen:
     """What a search has seen, by which a higher maximum is the more or the less probable."""
 
-    pool: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    """Kind of start, and height after a first rung, of each run of its first pools."""
+    pool: list[float] = field(default_factory=list[float])
+    """Heights of the runs of its first pools after a first rung."""
     ends: list[float] = field(default_factory=list[float])
-    """Heights of the independent ends of its searches; none where the pool's starts agreed."""
-    rounds: int = 0
-    gains: int = 0
-    """Rounds of moves and resamples, and how many of these ended higher."""
+    """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:
@@ -61,19 +56,12 @@ def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
     kept: list[FloatArray] = []
     counts: list[int] = []
     last = np.inf
-    for theta, height, *_ in sorted(ends, key=lambda run: -run[1]):
+    for theta, height in sorted(ends, key=lambda run: -run[1]):
         if kept and last - height <= SAME_HEIGHT:
             counts[-1] += 1
         else:
             kept, counts, last = [*kept, theta], [*counts, 1], height
     return kept, counts
-
-
-def unseen(ends: Sequence[Ended]) -> float:
-    """Expected share of maxima that none has seen, Boender and Rinnooy Kan (1987)."""
-    sound = [end for end in ends if np.isfinite(end[1])]
-    runs, several = len(sound), len(heights(sound)[0])
-    return several * (several + 1) / (runs * (runs - 1)) if runs > 1 else 1.0
 
 
 def climbed(
@@ -90,9 +78,8 @@ def ended(
     points: FloatArray,
     steps: int,
     threads: int | None,
-    kinds: Sequence[str] | None = None,
 ) -> list[Ended]:
-    """Where points (m, P), of these kinds, are after so many steps, best first."""
+    """Where points (m, P) are after so many steps, best first."""
     starts = into_box(problem.family, points)
     # Starts have seen other rows: previews would only lead back.
     known = replace(problem, seen=problem.data.size)
@@ -101,10 +88,10 @@ def ended(
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [
-        Ended(theta, height if ok else -np.inf, kind)
-        for (theta, height), ok, kind in zip(ends, sound, kinds or [""] * len(ends), strict=True)
+        Ended(theta, height if ok else -np.inf)
+        for (theta, height), ok in zip(ends, sound, strict=True)
     ]
-    keep([run[:2] for run in judged], steps, problem.data.size)
+    keep(judged, steps, problem.data.size)
     return sorted(judged, key=lambda run: -run.height)
 
 

@@ -7,8 +7,8 @@ their ends.  Then the winner climbs some steps on resamples of the rows and back
 of it are drawn anew, split or parted from others; such neighbours race, too, until two rounds have
 bettered nothing (`Moves`).  Where most starts of a pool agree on a height that no neighbour
 betters the search is over; else it is repeated with other random numbers until its ends, which are
-independent, leave little chance of a maximum that none has seen (`Agreement`).  No size is treated
-apart; of a response that is a number planes have widths.
+independent, leave a probability of a higher maximum that is accepted (`Agreement`).  No size is
+treated apart; of a response that is a number planes have widths.
 
 | constant | value | range | why |
 |---|---|---|---|
@@ -18,7 +18,7 @@ apart; of a response that is a number planes have widths.
 | `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
 | `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
 | `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | a round of each kind |
-| `Agreement.risk` | .1 | .03 to .2 | expected share of maxima unseen; that of five equal ends |
+| `Agreement.risk` | .2 | .1 to .3 | that of four equal ends where starts come to many heights |
 | `Agreement.searches` | 8, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
 """
 
@@ -34,6 +34,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.estimation.higher import probability_of_higher
 from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes, resampled
 from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT, SEARCH
@@ -44,7 +45,6 @@ from moestat.estimation.runs import (
     heights,
     least_squares,
     some_rows,
-    unseen,
 )
 from moestat.estimation.starts import (
     MOST_STARTS,
@@ -95,10 +95,6 @@ class Pool:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        return self.by_kind(problem, rng)[0]
-
-    def by_kind(self, problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, list[str]]:
-        """Starting values, shape (count, P), and the kind of each."""
         count = self.count or 4 * problem.family.n_experts
         # Predictors that differ alike, whatever the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
@@ -108,9 +104,7 @@ class Pool:
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
         rules = [replace(kind, count=c) for kind, c in zip(kinds, shares, strict=True) if c]
         rules += self.more
-        points = [rule.draw(problem, rng) for rule in rules]
-        names = [rule.name for rule, own in zip(rules, points, strict=True) for _ in own]
-        return np.vstack(points), names
+        return np.vstack([rule.draw(problem, rng) for rule in rules])
 
 
 @dataclass(frozen=True)
@@ -164,11 +158,7 @@ class Race:
 
     def begun(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
         """The starts after a rung on its part, of so many times its steps, best first."""
-        pool, steps = self.pool, longer * self.steps
-        if isinstance(pool, Pool):
-            points, kinds = pool.by_kind(part, rng)
-            return ended(part, points, steps, self.threads, kinds)
-        return ended(part, pool.draw(part, rng), steps, self.threads)
+        return ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
 
     def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
         """The finalists, the winner first, from where a first rung has ended."""
@@ -240,19 +230,15 @@ class Moves:
         problem: Problem,
         rng: np.random.Generator,
         begun: list[Ended] | None = None,
-        seen: Seen | None = None,
     ) -> list[Ended]:
         """The finalists of the last race that bettered something, the winner first."""
-        seen = seen or Seen()
         begun = begun or self.race.begun(self.race.part(problem, rng), rng)
         best, idle = self.race.won(problem, begun, rng), 0
         rounds = cycle((self.resampled, self.moved))
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = next(rounds)(problem, best[0][0], rng)
             idle = 0 if ends[0][1] > best[0][1] + self.gain else idle + 1
-            better = ends[0][1] > best[0][1] + SAME_HEIGHT
-            best = ends if better else best
-            seen.rounds, seen.gains = seen.rounds + 1, seen.gains + better
+            best = ends if ends[0][1] > best[0][1] + SAME_HEIGHT else best
         return best
 
     def resampled(
@@ -283,9 +269,9 @@ class Agreement:
     search : Moves
         What is repeated, with other random numbers.
     risk : float
-        No search is added once the expected share of maxima that none has seen,
-        ``w (w + 1) / (m (m - 1))`` after m ends at w heights, is no more.  Before, while most
-        starts of a pool agree, other pools are added until it is no more, and neighbours decide.
+        Probability of a higher maximum that is accepted.  While most starts of a pool agree, other
+        pools are added until the probability is no more, and neighbours decide; else searches are
+        added until it is no more.  A fit whose probability is more warns.
     searches : int
         Searches, and pools, at most; in proportion fewer where rows and parameters are many.  Where
         one search is more than the budget, a round of it has one resample for each expert, and more
@@ -295,7 +281,8 @@ class Agreement:
 
     Notes
     -----
-    The share is that of Boender and Rinnooy Kan (1987).
+    The probability is `moestat.estimation.higher.probability_of_higher`; it stands where
+    Boender and Rinnooy Kan (1987) have the expected share of maxima that none has seen.
 
     Examples
     --------
@@ -309,7 +296,7 @@ class Agreement:
     """
 
     search: Moves = field(default_factory=Moves)
-    risk: float = 0.1
+    risk: float = 0.2
     searches: int = 8
     time_limit: float = np.inf
     name: str = "search"
@@ -348,17 +335,17 @@ class Agreement:
         work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
         most = int(np.clip(SEARCH.work / work, 1, self.searches))
         begun = self._begun(whole, rng, most)
-        seen.pool += [(run.kind, run.height) for run in begun]
-        found = self._looked(whole, begun, rng)
+        seen.pool += [run.height for run in begun]
+        found = self._looked(whole, begun, rng, seen)
         if found is not None:
             return found
         search = self.search
         if work > SEARCH.work:
             few = search.resamples or problem.family.n_experts
             search = replace(search, resamples=few, gain=search.gain * work / SEARCH.work)
-        while len(ends) < most and not self._agree(ends):
+        while len(ends) < most and not self._accepts(problem, seen, ends):
             LOG.info("search %d of %d at most", len(ends) + 1, most)
-            finalists = search.searched(whole, rng, None if ends else begun, seen)
+            finalists = search.searched(whole, rng, None if ends else begun)
             # Of a single search the finalists are all that can agree.
             ends += finalists[: 1 if most > 1 else None]
             if time.monotonic() > deadline:
@@ -374,30 +361,35 @@ class Agreement:
         begun, part = list[Ended](), self.search.race.part(problem, rng)
         for _ in range(pools):
             begun += self.search.race.begun(part, rng, 2)
-            if unseen(begun) <= self.risk or not _most_agree(begun):
+            known = Seen([run.height for run in begun])
+            if self._accepts(problem, known, begun) or not _most_agree(begun):
                 break
         return sorted(begun, key=lambda run: -run[1])
 
     def _looked(
-        self, problem: Problem, begun: list[Ended], rng: np.random.Generator
+        self, problem: Problem, begun: list[Ended], rng: np.random.Generator, seen: Seen
     ) -> tuple[FloatArray, list[int]] | None:
         """As `find`, where starts agree and no resample or move betters; else None."""
         several, race = problem.family.n_experts > 1, self.search.race
         if not several:
             points = np.array([run.theta for run in begun])
             begun = ended(problem, points, SEARCH.to_the_end, race.threads)
-        elif not _most_agree(begun):
+        elif not (_most_agree(begun) and self._accepts(problem, seen, begun)):
             return None
-        theta, height, _ = race.won(problem, begun[:1], rng)[0]
+        theta, height = race.won(problem, begun[:1], rng)[0]
         look = replace(self.search, count=problem.family.n_experts, resamples=None)
         for near in (look.resampled, look.moved) if several else ():
             if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
                 return None
         return theta[None], heights(begun)[1]
 
-    def _agree(self, ends: Sequence[Ended]) -> bool:
-        """Whether some have come to the best height, and few heights are left unseen."""
-        return unseen(ends) <= self.risk and heights(ends)[1][0] >= SEARCH.agreeing
+    def _accepts(self, problem: Problem, seen: Seen, ends: Sequence[Ended]) -> bool:
+        """Whether a higher maximum than these ends is no more probable than is accepted."""
+        sound = [end for end in ends if np.isfinite(end.height)]
+        if not sound:
+            return False
+        best, k = heights(sound)[1][0], problem.family.n_experts
+        return probability_of_higher(seen, k, best, len(ends)) <= self.risk
 
 
 def _most_agree(runs: Sequence[Ended]) -> bool:
@@ -411,6 +403,7 @@ def search_of(
     searches: int = 8,
     time_limit: float = np.inf,
     more: tuple[StartRule, ...] = (),
+    risk: float | None = None,
 ) -> Agreement:
     """The default search, with so many starts in a pool.
 
@@ -422,10 +415,14 @@ def search_of(
         As of `Agreement`.
     more : sequence of StartRule
         As of `Pool`.
+    risk : float, optional
+        As of `Agreement`, whose own it is by default.
     """
     if count is not None:
         positive_int("n_starts", count, maximum=MOST_STARTS)
-    return Agreement(Moves(Race(Pool(count, more=more))), searches=searches, time_limit=time_limit)
+    accepted = Agreement.risk if risk is None else risk
+    pools = Moves(Race(Pool(count, more=more)))
+    return Agreement(pools, accepted, searches=searches, time_limit=time_limit)
 
 
 def on_threads(rule: Rule, threads: int | None) -> Rule:

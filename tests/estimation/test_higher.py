@@ -15,6 +15,7 @@ from moestat.base.warnings import DisagreementWarning, MoEWarning
 from moestat.estimation.higher import covariates, expected_distinct, probability_of_higher
 from moestat.estimation.rules import HIGHER
 from moestat.estimation.runs import Seen
+from moestat.estimation.searching import Agreement, Moves
 from moestat.estimation.starts import RandomStarts
 
 ROOT = Path(__file__).parents[2]
@@ -46,21 +47,45 @@ def test_heights_of_a_smaller_pool_are_those_of_all_its_choices():
     assert expected_distinct((), 8) == 1.0
 
 
-def test_covariates_count_heights_and_kinds_and_leave_out_collapsed_runs():
-    pool = [("spring", -10.0), ("plane", -10.001), ("spring", -np.inf), ("split", -12.0)]
-    one, heights, share, kinds = covariates(Seen(pool), 2, 0.25)
-    assert (one, share) == (1.0, 0.25)
+def test_covariates_count_heights_and_repeats_and_leave_out_collapsed_runs():
+    one, heights, again = covariates(Seen([-10.0, -10.001, -np.inf, -12.0]), 2, 3, 7)
+    assert (one, again) == (1.0, 0.25)
     assert heights == pytest.approx(np.log(2.0))
-    assert kinds == pytest.approx(2 / 3)
+    assert covariates(Seen([-1.0] * 4), 1, 1, 1)[2] == 0.0
 
 
 def test_more_heights_and_less_agreement_make_a_higher_maximum_more_probable():
-    kinds = ["spring", "plane", "soft cluster", "split"] * 2
     found = []
     for heights in ([0.0] * 8, [0.0] * 5 + [-1.0, -1.0, -2.0], [-float(j) for j in range(8)]):
-        seen = Seen(list(zip(kinds, heights, strict=True)))
-        found.append(probability_of_higher(seen, 2, heights.count(0.0) / 8))
+        found.append(probability_of_higher(Seen(heights), 2, heights.count(0.0), 8))
     assert 0.0 < found[0] < found[1] < found[2] < 1.0
+    few, many = (probability_of_higher(Seen([0.0, -1.0]), 2, m, m) for m in (2, 5))
+    assert many < few
+
+
+@ignored
+def test_a_search_stops_by_the_risk_that_is_accepted(monkeypatch):
+    """It makes no search more than the first that leaves the probability accepted, and no less."""
+    made = list[int]()
+    searched = Moves.searched
+    monkeypatch.setattr(Moves, "searched", lambda *given: made.append(1) or searched(*given))
+    X, y = classes(0)
+    counts, said = [], []
+    for risk in (0.0, 0.5, 1.0):
+        made.clear()
+        result = moestat.fit("multinomial", X, y, n_experts=4, rng=0, risk=risk)
+        counts.append(len(made))
+        said.append(result.certificate.p_higher)
+        assert (result.certificate.p_higher > risk) == any("higher one" in n for n in result.notes)
+    assert counts[0] == Agreement.searches
+    assert counts[0] >= counts[1] >= counts[2] == 1
+    made.clear()
+    moestat.fit("gaussian", *two_lines(), n_experts=2, rng=0)
+    assert made == []
+    moestat.fit("gaussian", *two_lines(), n_experts=2, rng=0, risk=0.0)
+    assert len(made) == Agreement.searches
+    with pytest.raises(ValueError, match="risk must be a number"):
+        moestat.fit("gaussian", *two_lines(), n_experts=2, risk=2.0)
 
 
 def test_a_summary_and_a_certificate_say_it():
@@ -100,7 +125,7 @@ def test_a_fit_warns_by_its_probability():
             warnings.simplefilter("always")
             result = moestat.fit("multinomial", *classes(seed), n_experts=4, rng=seed)
         told.append(any(w.category is DisagreementWarning for w in seen))
-        assert told[-1] == (result.certificate.p_higher > HIGHER.warned)
+        assert told[-1] == (result.certificate.p_higher > Agreement.risk)
         if told[-1]:
             assert any("there is a higher one with a probability of" in n for n in result.notes)
     assert sum(told) >= 3

@@ -16,7 +16,6 @@ from moestat.estimation.searching import (
     Pool,
     Race,
     SpringStarts,
-    unseen,
 )
 from moestat.estimation.starts import ClusterStarts, GivenStarts, RandomStarts, clusters
 from moestat.solvers import Newton
@@ -114,14 +113,6 @@ def test_values_of_ones_own_do_not_race():
     """They are in other units than the race."""
     with pytest.raises(ValueError, match=r"starts=\[GivenStarts\(points\), Agreement\(\)\]"):
         Race(GivenStarts([[0.0]]))
-
-
-def test_agreement_counts_independent_searches():
-    """Eight starts at one height are enough; four optima of four searches are not."""
-    theta = np.zeros(1)
-    assert unseen([(theta, -1.0)] * 8) == pytest.approx(2 / 56)
-    assert unseen([(theta, float(j)) for j in range(4)]) > 1.0
-    assert unseen([(theta, -1.0)]) == 1.0
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")

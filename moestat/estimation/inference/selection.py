@@ -53,7 +53,10 @@ _GROWN, _SEARCHES = 6, 2
 _READING = ("groups", "classes", "missing", "resolution", "random")
 """Arguments of `moestat.fit` that say how data are read."""
 
-SOLVING = ("solver", "starts", "n_starts", "time_limit", "threads", "target", "compress", "prior")
+_SEARCHING = ("starts", "n_starts", "time_limit", "risk")
+"""Those that say how the search looks for starts."""
+
+SOLVING = ("solver", *_SEARCHING, "threads", "target", "compress", "prior")
 """Those that do not say what the model is."""
 
 
@@ -487,7 +490,7 @@ def _by_data(
     rng: Any,
 ) -> MoEResults:
     """A fit to data that have been read."""
-    if before is not None and not {"starts", "n_starts", "time_limit"} & set(solving):
+    if before is not None and not set(_SEARCHING) & set(solving):
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
