@@ -4,6 +4,7 @@ from moestat.base.registry import Registry
 from moestat.base.types import Likelihood
 from moestat.model.likelihoods import (
     beta,
+    beta_binomial,
     binomial,
     gamma,
     gaussian,
@@ -38,6 +39,7 @@ LIKELIHOODS.register(inverse_gaussian.LIKELIHOOD)
 LIKELIHOODS.register(weibull.EXPONENTIAL)
 LIKELIHOODS.register(weibull.LIKELIHOOD)
 LIKELIHOODS.register(beta.LIKELIHOOD)
+LIKELIHOODS.register(beta_binomial.LIKELIHOOD)
 LIKELIHOODS.register(geometric.LIKELIHOOD)
 for _counts in (poisson, negative_binomial):
     for _member in (

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood
-from moestat.base.validate import as_floats, as_plain_array, positive_int, short
+from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid
-from moestat.model.responses import counts, likelihood_of_counts
+from moestat.model.responses import likelihood_of_counts
+from moestat.model.trials import decode_rows, encode_rows, successes_of
 
 
 @device
@@ -153,24 +154,6 @@ LINKS = {
 }
 
 
-def _encode_rows(y: Any, n_classes: int) -> Any:
-    """Successes and failures (n, 2), or outcomes (n,) of one trial each, as complex numbers."""
-    values = as_plain_array("y", y)
-    if values.ndim == 1:
-        values = np.column_stack([values, 1 - counts(values, n_classes)])
-    columns = as_floats("y", values, (None, 2)).T
-    successes, failures = (counts(column, n_classes) for column in columns)
-    empty = np.flatnonzero(successes + failures == 0.0)
-    if empty.size:
-        raise ValueError(f"y: row {empty[0]} (from 0) has no trials")
-    return successes + 1j * (successes + failures)
-
-
-def _decode_rows(y: Any) -> Any:
-    """Successes and failures (n, 2)."""
-    return np.column_stack([y.real, y.imag - y.real]).astype(np.int64)
-
-
 def _of_rows(trials: Any, link: str) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
     own = LINKS[link]
@@ -188,8 +171,8 @@ def _of_rows(trials: Any, link: str) -> Likelihood:
         block=own.blocks[1],
         reference=own.reference_of_rows,
         typical=lambda rng, n_experts: {},
-        encode=_encode_rows,
-        decode=_decode_rows,
+        encode=encode_rows,
+        decode=decode_rows,
         draw=draw,
         dtype=np.complex128,
         **_laws(trials, own),
@@ -230,15 +213,6 @@ def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
         return _of_rows(1, link)
     n = positive_int("binomial: trials", trials)
 
-    def encode(y: Any, n_classes: int) -> FloatArray:
-        """Numbers of successes (n,), checked."""
-        successes = counts(y, n_classes)
-        if successes.size and successes.max() > n:
-            raise ValueError(
-                f"y must be at most the number of trials, {n}; got {successes.max():g}"
-            )
-        return successes
-
     def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Numbers of successes with the predictors `eta`, shape (2, n)."""
         return rng.binomial(n, own.chance(eta[0])).astype(np.float64)
@@ -249,7 +223,7 @@ def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
         block=own.blocks[0],
         reference=own.reference,
         typical=lambda rng, n_experts: {"trials": float(n)},
-        encode=encode,
+        encode=successes_of(n),
         draw=draw,
         **_laws(n, own),
         bounds={"trials": (float(n), float(n))},
