@@ -16,7 +16,7 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
-from moestat.compiler.math import decay, decay_less_one, exp, log, logistic
+from moestat.compiler.math import decay_less_one, exp, log, logistic
 from moestat.model.reference import apart, log_sigmoid
 from moestat.model.responses import likelihood_of_classes
 
@@ -33,23 +33,26 @@ def block(eta, y, m, order, value, d1, d2):
     have.  A gap g_j at or below class y moves u by itself and, below, v.
     """
     n_gaps = eta.shape[0] - 1
+    # Gaps below class y, or 0, are kept where their derivatives will be.
+    for j in range(n_gaps):
+        for b in range(m):
+            at = eta[1 + j, b] if eta[1 + j, b] < _FARTHEST else _FARTHEST
+            g = exp(at)
+            d1[1 + j, b] = g if j < y[b] else 0.0
     for b in range(m):
         place = int(y[b])
-        upper = -eta[0, b]
+        upper, gap = -eta[0, b], 0.0
         for j in range(n_gaps):
-            at = eta[1 + j, b] if eta[1 + j, b] < _FARTHEST else _FARTHEST
-            upper += exp(at) if j < place else 0.0
+            upper += d1[1 + j, b]
+            gap = d1[1 + j, b] if j == place - 1 else gap
         has_upper = place <= n_gaps
-        wide = eta[place, b] if 0 < place <= n_gaps else 0.0
-        wide = wide if wide < _FARTHEST else _FARTHEST
-        gap = exp(wide) if 0 < place <= n_gaps else 0.0
         lower = upper - gap
         one, less_one = logistic(upper)
         two, less_two = logistic(-lower)
         between = -decay_less_one(-gap) if gap > 0.0 else 1.0
         a = less_one if has_upper else 0.0
         c = less_two if place > 0 else 0.0
-        rate = decay(-gap) / between if gap > 0.0 else 0.0
+        rate = (1.0 - between) / between if gap > 0.0 else 0.0
         value[b] = (one if has_upper else 0.0) + (two if place > 0 else 0.0)
         value[b] += log(between)
         # d log sigma(u) = a du, d log sigma(-v) = -c dv.
@@ -58,24 +61,25 @@ def block(eta, y, m, order, value, d1, d2):
         d1[0, b] = c - a
         if order > 1:
             d2[0, b] = bend_a + bend_c
-        q = 1
-        for j in range(n_gaps):
-            at = eta[1 + j, b] if eta[1 + j, b] < _FARTHEST else _FARTHEST
-            g = exp(at) if j < place else 0.0
-            below = g if j < place - 1 or place > n_gaps else 0.0
-            own = g if j == place - 1 and gap > 0.0 else 0.0
-            d1[1 + j, b] = a * g - c * below + rate * own
-            if order > 1:
+            q = 1
+            for j in range(n_gaps):
+                g = d1[1 + j, b]
+                below = 0.0 if j == place - 1 else g
+                own = g - below
                 d2[q, b] = -bend_a * g - bend_c * below
                 q += 1
-                for e in range(j + 1):
-                    further = eta[1 + e, b] if eta[1 + e, b] < _FARTHEST else _FARTHEST
-                    h = exp(further) if e < place else 0.0
-                    under = h if e < place - 1 or place > n_gaps else 0.0
+                for e in range(j):
+                    h = d1[1 + e, b]
+                    under = 0.0 if e == place - 1 else h
                     d2[q, b] = bend_a * g * h + bend_c * below * under
-                    if e == j:
-                        d2[q, b] += d1[1 + j, b] - rate * (1.0 + rate) * own * own
                     q += 1
+                d2[q, b] = bend_a * g * g + bend_c * below * below
+                d2[q, b] += a * g - c * below + rate * own * (1.0 - (1.0 + rate) * own)
+                q += 1
+        for j in range(n_gaps):
+            g = d1[1 + j, b]
+            below = 0.0 if j == place - 1 else g
+            d1[1 + j, b] = a * g - c * below + rate * (g - below)
 
 
 def log_probabilities(eta: Any) -> Any:
