@@ -259,7 +259,8 @@ def gauss_compress(
     Golub and Welsch (1969) of that the nodes.
     """
     low, high = float(x.min()), float(x.max())
-    width = (high - low) / n_panels
+    # Equal inputs lie at the left end of panels of any width.
+    width = (high - low) / n_panels or 1.0
     moments = np.zeros(((int(y.max()) + 1) * n_panels, 2 * n_nodes))
     _add_moments(x, y, weight, low, width, n_panels, moments)
     n_groups, mass = len(moments), moments[:, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,15 +81,9 @@ class Family(ParameterLayout):
         named = ", ".join(f"{name}={value!r}" for name, value in parts.items())
         return f"family({likelihood_table(self.likelihood)!r}, {named})"
 
-    @property
-    def table(self) -> dict[str, Any]:
-        """Names, options and sizes that `from_table` makes this family of, ready for JSON.
-
-        Raises
-        ------
-        TypeError
-            If an axis is not a member of its registry: its functions have no name to be found by.
-        """
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        """Names, options and sizes."""
         table: dict[str, Any] = {
             "likelihood": likelihood_table(self.likelihood),
             "gate": table_of(self.gate),
@@ -107,10 +102,36 @@ class Family(ParameterLayout):
                 table[name] = list(value)
         if self.constraints:
             table["constraints"] = [one.table for one in self.constraints]
-        again = from_table(table)
-        if again.loops is not self.loops or again.layout != self.layout:
-            raise TypeError(f"{self!r} has an axis that is not in its registry; register it first")
         return table
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """Names, options and sizes that `from_table` makes this family of, ready for JSON.
+
+        Raises
+        ------
+        TypeError
+            If an axis is not a member of its registry: its functions have no name to be found by.
+        """
+        if from_table(self._described) != self:
+            raise TypeError(f"{self!r} has an axis that is not in its registry; register it first")
+        return copy.deepcopy(self._described)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether names, options, sizes and the compiled density are the same.
+
+        Members with options are made anew by each call, and their functions with them.
+        """
+        if not isinstance(other, Family):
+            return NotImplemented
+        return self is other or (
+            self._described == other._described
+            and self.layout == other.layout
+            and self.loops is other.loops
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.likelihood.name, self.gate.name, self.expert.name, self.layout))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_table, (self.table,)
@@ -161,6 +182,7 @@ class Family(ParameterLayout):
         assert self.likelihood.spread is not None  # not one of classes
         _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
         unit[at] = deviation[:, None]
+        unit[self.padding_positions] = 1.0
         return unit
 
     @cached_property
@@ -192,7 +214,24 @@ class Family(ParameterLayout):
         k = positive_int("n_experts", n_experts)
         own = self.gate.constraints(self.n_experts)
         kept = [c for c in self.constraints if c not in own and max(c.experts or (0,)) < k]
-        return replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *kept))
+        made = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *kept))
+        if (choices := self.likelihood.choices) is None:
+            return made
+        if k > len(choices.of):
+            raise ValueError(
+                f"n_experts = {k}, but there are likelihoods for {len(choices.of)} experts:"
+                f" {', '.join(choices.names)}"
+            )
+        return replace(made, likelihood=self.likelihood.of_experts(choices.of[:k]))
+
+    @property
+    def alone(self) -> Family:
+        """The family of one expert; where likelihoods differ, of the first one with a mean."""
+        if (choices := self.likelihood.choices) is None:
+            return self.with_experts(1)
+        likelihood = self.likelihood.of_experts([choices.laws.index(choices.law)])
+        kept = tuple(one for one in self.constraints if one.experts is None)
+        return replace(self, n_experts=1, likelihood=likelihood, constraints=kept)
 
     def holding(self, features: Iterable[int]) -> Family:
         """The same family with the coefficients of some inputs pinned to 0.
@@ -249,10 +288,12 @@ class Family(ParameterLayout):
     def canonical(self, theta: Any) -> FloatArray:
         """The representative of theta under relabelling and translations.
 
-        Atoms are sorted by their expert's parameters, then the last atom's translations are
-        pinned to 0.  Two parameter vectors that differ by these symmetries agree afterwards.
+        Atoms are sorted by their expert's parameters, unless their likelihoods differ, then the
+        last atom's translations are pinned to 0.  Two parameter vectors that differ by these symmetries agree afterwards.
         """
         vector = as_floats("theta", theta, (self.n_params,))
+        if self.likelihood.choices is not None:
+            return self.pin(vector)
         atoms, shared = self.split(vector)
         first_expert = self.index[0, self.first_expert_channel]
         order = np.lexsort(atoms[:, first_expert:].T[::-1])

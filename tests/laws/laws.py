@@ -432,6 +432,8 @@ def kept_and_read_again(case: Case) -> Iterator[Cell]:
             yield compared(question, want, again, rtol=1e-12)
         summaries = [str(one.summary()) for one in (result, other)]
         yield Cell(f"{question}, summary", HOLDS if summaries[0] == summaries[1] else FAILS)
+        same = result.family == other.family
+        yield Cell(f"{question}, family", HOLDS if same else FAILS, "families differ")
     yield from _height(case, "threads", lambda: case.fit(starts=result.theta, threads=2))
 
 

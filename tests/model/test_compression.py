@@ -63,6 +63,15 @@ def test_newton_ends_on_all_the_data(truth):
     )
 
 
+def test_equal_inputs_are_one_row_of_each_class():
+    # A panel of width 0 has written past the end of the moments.
+    x, y, weight = np.full(400, 0.3), np.arange(400) % 3, np.ones(400)
+    at, label, mass = gauss_compress(x, y, weight, 8, 4)
+    np.testing.assert_allclose(at, 0.3)
+    np.testing.assert_array_equal(label, [0, 1, 2])
+    np.testing.assert_allclose(mass, [134.0, 133.0, 133.0])
+
+
 def test_ties_are_grouped_without_loss(truth):
     family, theta = truth("sigmoid")
     rng = np.random.default_rng(0)
