@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -271,6 +271,11 @@ class Likelihood:
     effects: Any = None
     """Random effects of groups of rows, a `moestat.model.random_effects.RandomEffects`; None for
     rows that are independent given their expert."""
+    reads_mean: bool = True
+    """Whether the density depends on the predictor that the expert supplies."""
+    choices: Any = None
+    """Where experts have different likelihoods, which ones, a `moestat.model.by_expert.Choices`;
+    None where all have the same."""
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Block of the variance of a response -> those that tie it to earlier ones, which leave it
     ``1 / (1 + sum of squares)`` of its variance."""
@@ -298,11 +303,18 @@ class Likelihood:
     @property
     def scales(self) -> tuple[str, ...]:
         """Blocks of scales whose lower bound only a degenerate atom reaches."""
+        if self.choices is not None:
+            own = [name for law in self.choices.laws for name in law.scales]
+            return tuple(dict.fromkeys(own))
         if not self.parts:
             return () if self.collapse is None else (self.collapse,)
         shared = {channel.intercept for channel in self.channels if channel.shared}
         own = [one.block(name) for one in self.parts for name in one.likelihood.scales]
         return tuple(name for name in own if name not in shared)
+
+    def of_experts(self, of: Iterable[int]) -> Likelihood:
+        """Where likelihoods differ by expert the same with those of other experts."""
+        return replace(self, choices=self.choices.some(tuple(of)))
 
     def by_expert(self, blocks: Mapping[str, Any], n_experts: int) -> dict[str, Any]:
         """The blocks, with an axis of experts where all share one parameter, such as a variance."""

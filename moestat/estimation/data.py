@@ -26,6 +26,7 @@ from moestat.estimation.reading.table import (
 )
 from moestat.estimation.rounding import checked_resolution
 from moestat.model.axes import family
+from moestat.model.by_expert import is_by_expert, with_range
 from moestat.model.constraints import named, places_of
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood, likelihood_table
@@ -174,6 +175,10 @@ def read_data(
     else:
         if by_name:
             own = _of_two_columns(own, series["y"])
+        if is_by_expert(own):
+            given = series["sample_weight"].values if "sample_weight" in series else None
+            y = series["y"].numbers("y")
+            own = with_range(own, y[as_weights(given, y.size) > 0.0])
         column = series["y"]
         series["y"] = in_order(column, named_pair(_law_of(own), column.parts) or column.parts)
         values, labels = _read_response(own, series["y"], classes)
@@ -265,10 +270,10 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
             "family: a list must hold the name, or a table with the name, of a likelihood for each"
             f" response; got {short(model)}"
         )
-    if isinstance(model, Mapping) and "name" not in model:
+    if isinstance(model, Mapping) and "name" not in model and not is_by_expert(model):
         raise ValueError(
-            f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)};"
-            f" got {short(model)}"
+            f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)}, or a list of"
+            f" experts; got {short(model)}"
         )
     if options and isinstance(model, Family):
         raise ValueError(
@@ -295,7 +300,7 @@ def _present(inputs: Inputs, series: Mapping[str, Any], missing: str) -> Any:
 
 def _law_of(model: Any) -> Likelihood:
     """The likelihood of one response, of a family or by name."""
-    return model.likelihood if isinstance(model, Family) else configured(LIKELIHOODS, model)
+    return model.likelihood if isinstance(model, Family) else as_likelihood(model)
 
 
 def named_pair(likelihood: Likelihood, parts: Sequence[str]) -> tuple[str, ...] | None:
@@ -330,6 +335,8 @@ def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Map
 
     They are bounds of censored responses, or numbers of successes and failures.
     """
+    if is_by_expert(model):
+        return model
     make = configured(LIKELIHOODS, model).configure
     known = [] if make is None else list(signature(make).parameters)
     table = {"name": model} if isinstance(model, str) else model

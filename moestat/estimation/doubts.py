@@ -213,11 +213,14 @@ def _limit(
     whose = ""
     if family.n_experts > 1 and experts:
         whose = f" of expert{'s' * (len(experts) > 1)} {_some(experts)}"
+    name = family.likelihood.name
+    if (choices := family.likelihood.choices) is not None:
+        name = " and ".join(dict.fromkeys(choices.names[int(each) - 1] for each in experts))
     return (
         LimitWarning,
         f"{_some([terms[j].name for j in at])} went to the end of the range, where the"
         f" distribution{whose} becomes {' and '.join(dict.fromkeys(simpler[at]))}, simpler than"
-        f" {family.likelihood.name}: other estimates and standard errors are those of the simpler"
+        f" {name}: other estimates and standard errors are those of the simpler"
         " distribution, which you can fit and report",
     )
 

@@ -36,7 +36,7 @@ def fit_formula(
     data: Any,
     family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     *,
-    n_experts: int = 2,
+    n_experts: int | None = None,
     weights: str | None = None,
     offset: str | None = None,
     groups: str | None = None,
@@ -67,8 +67,8 @@ def fit_formula(
     family : str, mapping or sequence
         Name of the likelihood, or its table with options, as in `moestat.fit`; a list of these for
         the several responses of ``"cbind(y1, y2) ~ x"``.
-    n_experts : int
-        Number of experts k.
+    n_experts : int, optional
+        Number of experts k; 2 by default, or as many as there are likelihoods by expert.
     weights : str, optional
         Column of non-negative counts or frequency weights.
     offset : str, optional

@@ -30,7 +30,7 @@ def relabelled(result: Any, order: Sequence[int]) -> Any:
     standard = result.standard
     for family in (result.family, *([standard.family] if standard else [])):
         if not _alike(family):
-            raise ValueError("order: bounds or constraints tell the experts apart")
+            raise ValueError("order: bounds, constraints or likelihoods tell the experts apart")
     robust = result.robust
     if robust is not None:
         move = _moved(result.family, new)
@@ -108,7 +108,7 @@ def _solution(family: Family, solution: Solution, order: IntArray) -> Solution:
 
 def _alike(family: Family) -> bool:
     """Whether bounds and constraints are the same for all experts."""
-    if any(one.experts is not None for one in family.constraints):
+    if family.told_apart:
         return False
     for name, positions in family.blocks.items():
         for side in family.box[name]:

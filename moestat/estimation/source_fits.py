@@ -57,7 +57,7 @@ def fit_source(
     formula: str,
     source: Source,
     family: Any,
-    n_experts: int,
+    n_experts: int | None,
     weights: str | None,
     offset: str | None,
     groups: str | None,

@@ -92,7 +92,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
 
     family, errors, statuses = result.family, result._errors, _statuses(result)
     half = normal_reach(alpha)
-    hidden = {*family.unread_positions.tolist(), *family.offset_positions.tolist()}
+    hidden = {*family.hidden_positions.tolist()}
     found: list[Estimate] = []
     for j, term in enumerate(named_terms(family, result.data)):
         if j in hidden or (family.n_experts == 1 and statuses[j] == "reference"):
@@ -248,6 +248,8 @@ def _heading(result: Any, term: Term, weights: FloatArray | None, against: bool)
     what += f" against {term.against}" if term.outcome else ""
     if expert is None:
         return f"All experts{what}"
+    if (choices := family.likelihood.choices) is not None:
+        what = f": {choices.names[expert - 1]}"
     said, heading = [], f"Expert {expert}{what}"
     if weights is not None and family.n_experts > 1:
         said.append(f"mean weight {weights[expert - 1]:.3f}")

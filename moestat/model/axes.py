@@ -18,7 +18,8 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
-from moestat.model.constraints import equal_of, fixed_of, with_equal
+from moestat.model.by_expert import check_ranges
+from moestat.model.constraints import Constraint, equal_of, fixed_of, with_equal
 from moestat.model.experts import EXPERTS
 from moestat.model.family import Family
 from moestat.model.gates import GATES
@@ -30,6 +31,11 @@ __all__ = ["family"]
 
 def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
     """Raise unless the kernels have loops for these three together."""
+    if likelihood.choices is not None and (gate.reads_response or gate.constraints(2)):
+        raise ValueError(
+            f"gate {gate.name!r} does not go with a likelihood for each expert: it reads means, or"
+            " has a tree of experts"
+        )
     if likelihood.effects is not None and (
         expert.block is not None or gate.reads_response or gate.n_active is not None
     ):
@@ -61,7 +67,7 @@ def family(
     *,
     gate: str | Mapping[str, Any] | Gate = "sigmoid",
     expert: str | Mapping[str, Any] | Expert = "linear",
-    n_experts: int = 2,
+    n_experts: int | None = None,
     n_features: int = 1,
     n_classes: int | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -84,7 +90,10 @@ def family(
         with which its blocks end, and for classes ``n_classes``.  A name is one of
         ``moestat.model.likelihoods.LIKELIHOODS``; a table has ``name`` and options:
         ``{"name": "binomial", "trials": 8}`` for successes in eight trials; a likelihood may be
-        of your own, as gates and experts may.
+        of your own, as gates and experts may.  ``{"experts": ["gaussian", "student-t", {"name":
+        "uniform", "low": 0, "high": 9}]}`` has a likelihood for each expert, of one kind of
+        response; besides those there are "uniform" for numbers and ``{"name": "point", "at": 0}``
+        for counts, which have no mean.
     gate : str, mapping or Gate
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
         as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
@@ -93,8 +102,8 @@ def family(
     expert : str, mapping or Expert
         Name in ``moestat.model.experts.EXPERTS``, or a table with ``name`` and the expert's
         options, such as ``{"name": "ffn", "hidden": 3}``.
-    n_experts : int
-        Number of experts k >= 1.
+    n_experts : int, optional
+        Number of experts k >= 1; 2 by default, or as many as there are likelihoods by expert.
     n_features : int
         Number of inputs d >= 1.
     n_classes : int, optional
@@ -183,7 +192,7 @@ def family(
     chosen = (*chosen[:2], with_equal(chosen[2], shared))
     box = _box_of(chosen, bounds or {})
     d = positive_int("n_features", n_features)
-    k, gate_box = positive_int("n_experts", n_experts), chosen[0].bounds
+    k, gate_box = _n_experts(chosen[2], n_experts), chosen[0].bounds
     made = Family(
         *chosen,
         n_experts=k,
@@ -194,10 +203,29 @@ def family(
         box=box,
         # Bounds with one value are a gate's own, in the units of the data.
         given=frozenset(bounds or ()) | {b for b, pair in gate_box.items() if pair[0] == pair[1]},
-        constraints=chosen[0].constraints(k),
+        constraints=(*chosen[0].constraints(k), *_known_by_expert(chosen[2])),
         **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
     )
     return _constrained(made, sets, fixed)
+
+
+def _n_experts(likelihood: Likelihood, given: int | None) -> int:
+    """The number of experts, that of the likelihoods where these differ."""
+    if likelihood.choices is None:
+        return positive_int("n_experts", 2 if given is None else given)
+    names = likelihood.choices.names
+    if given is not None and given != len(names):
+        raise ValueError(
+            f"n_experts = {short(given)}, but there are likelihoods for {len(names)} experts:"
+            f" {', '.join(names)}"
+        )
+    return len(names)
+
+
+def _known_by_expert(likelihood: Likelihood) -> list[Constraint]:
+    """What options of likelihoods say of single experts."""
+    check_ranges(likelihood)
+    return [] if likelihood.choices is None else likelihood.choices.constraints()
 
 
 def _box_of(
@@ -226,6 +254,7 @@ def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[st
     if is_mapping(equal):
         return [], dict(equal)
     own = [c.intercept for c in likelihood.channels if c.component is None]
+    own = own if likelihood.choices is None else []  # not all experts have them
     names = list(equal)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"equal must hold names of blocks, got {short(equal)}")
@@ -245,10 +274,10 @@ def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
         for name, positions in made.blocks.items()
         if positions.ndim and name not in squares
     }
-    constraints = equal_of(equal, known, made.n_experts)
+    constraints = _of_readers(made, equal_of(equal, known, made.n_experts))
     if constraints and made.is_regression:
         raise ValueError("equal: is for densities, got a family that is fitted by least squares")
-    constraints += fixed_of(fixed or {}, known, made.n_experts)
+    constraints += _of_readers(made, fixed_of(fixed or {}, known, made.n_experts))
     for one in constraints:
         if one.value is not None and one.value <= 0.0 and one.block in made.logged:
             raise ValueError(f"fixed: values of {one.block!r} must be positive, got {one.value:g}")
@@ -259,6 +288,26 @@ def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
                 f" {one.value:g}"
             )
     return replace(made, constraints=(*made.constraints, *constraints))
+
+
+def _of_readers(made: Family, constraints: list[Constraint]) -> list[Constraint]:
+    """Constraints of the experts that have the parameters, where likelihoods differ by expert."""
+    if made.likelihood.choices is None:
+        return constraints
+    found: list[Constraint] = []
+    unread = {*made.padding_positions.tolist()}
+    for one in constraints:
+        block = made.blocks[one.block]
+        readers = tuple(i for i in range(made.n_experts) if not unread & {*np.ravel(block[i])})
+        if one.experts is not None and (lost := {*one.experts} - {*readers}):
+            i = min(lost)
+            name = made.likelihood.choices.names[i]
+            raise ValueError(
+                f"equal, fixed: expert {i} (from 0), {name!r}, has no parameter {one.block!r}"
+            )
+        alike = len(readers) == made.n_experts
+        found.append(one if one.experts is not None or alike else replace(one, experts=readers))
+    return found
 
 
 def _inputs_of(

@@ -289,7 +289,8 @@ class Family(ParameterLayout):
         """The representative of theta under relabelling and translations.
 
         Atoms are sorted by their expert's parameters, unless their likelihoods differ, then the
-        last atom's translations are pinned to 0.  Two parameter vectors that differ by these symmetries agree afterwards.
+        last atom's translations are pinned to 0.  Two parameter vectors that differ by these
+        symmetries agree afterwards.
         """
         vector = as_floats("theta", theta, (self.n_params,))
         if self.likelihood.choices is not None:

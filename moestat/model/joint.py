@@ -21,6 +21,7 @@ import numpy as np
 from moestat.base.registry import configured, table_of
 from moestat.base.types import Expert, FloatArray, Likelihood, Part, Symmetry
 from moestat.base.validate import is_mapping, is_sequence, positive_int
+from moestat.model.by_expert import by_expert, is_by_expert
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.qualify import renamed
 from moestat.model.records import joined
@@ -29,7 +30,14 @@ __all__ = ["as_likelihood", "expert_of", "joint", "likelihood_table", "with_resp
 
 
 def as_likelihood(given: Any) -> Likelihood:
-    """A likelihood by name or table, or that of several responses by a list of these."""
+    """A likelihood by name or table, or that of several responses by a list of these.
+
+    A table ``{"experts": [...]}`` has the likelihood of each expert.
+    """
+    if is_by_expert(given):
+        if unknown := given.keys() - {"experts"}:
+            raise ValueError(f"likelihood: a table of experts has no {', '.join(unknown)}")
+        return by_expert(given["experts"])
     return joint(given) if is_sequence(given) else configured(LIKELIHOODS, given)
 
 
@@ -45,6 +53,8 @@ def with_responses(
 
 def likelihood_table(likelihood: Likelihood) -> Any:
     """The name, table or list that makes a likelihood, the inverse of `as_likelihood`."""
+    if likelihood.choices is not None:
+        return {"experts": likelihood.choices.tables}
     if not likelihood.parts or likelihood.options:
         return table_of(likelihood)
     tables = []

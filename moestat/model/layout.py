@@ -288,6 +288,8 @@ class ParameterLayout:
                 log = one.block in self.logged
                 value = float(np.log(one.value)) if log else one.value
                 known |= dict.fromkeys(self.meant(one).ravel().tolist(), value)
+        if (choices := self.likelihood.choices) is not None:
+            known |= dict(zip(self.index[:, -1].tolist(), map(float, choices.of), strict=True))
         pinned = dict.fromkeys(self._pinned_at_zero.tolist(), 0.0) | known
         for own in self._equal_sets:
             values = {pinned[at] for at in own.tolist() if at in pinned}
@@ -304,7 +306,36 @@ class ParameterLayout:
     def _pinned_at_zero(self) -> IntArray:
         """Positions of the coefficients that are 0 by convention, or not read."""
         gauge = [self.blocks[name][-1].ravel() for name in self.gate.translations]
-        return np.concatenate([self.held_positions, self.unread_positions, *gauge])
+        unread = self.unread_positions, self.padding_positions
+        return np.concatenate([self.held_positions, *unread, *gauge])
+
+    @cached_property
+    def padding_positions(self) -> IntArray:
+        """Positions of the coefficients that the likelihood of their own expert does not read."""
+        found, choices = [np.empty(0, dtype=np.int64)], self.likelihood.choices
+        if choices is None:
+            return found[0]
+        last = self.first_expert_channel + self.layout[2]
+        for i in range(self.n_experts):
+            for c in range(self.first_expert_channel, len(self.channels)):
+                name = None if c < last else self.channels[c].intercept  # of the mean
+                if not choices.reads(i, name):
+                    found.append(self.index[i, c] + np.arange(int(self.width[c])))
+        return np.concatenate(found)
+
+    @property
+    def hidden_positions(self) -> IntArray:
+        """Positions of the coefficients that are no parameters of their expert."""
+        parts = [self.unread_positions, self.offset_positions, self.padding_positions]
+        if self.likelihood.choices is not None:
+            parts.append(self.index[:, -1])  # which likelihood it is
+        return np.unique(np.concatenate(parts))
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether experts may not change places: they have constraints or likelihoods of theirs."""
+        own = self.likelihood.choices is not None
+        return own or any(one.experts is not None for one in self.constraints)
 
     def feasible(self, theta: FloatArray) -> FloatArray:
         """Parameters (..., P) that obey bounds and constraints, near theta."""
@@ -429,6 +460,13 @@ class ParameterLayout:
         [[-2.0], [0.0]]
         """
         check_kind("blocks", blocks, Mapping, "a table of blocks with their values")
+        if self.likelihood.choices is not None:
+            # What options say need not be given.
+            lower = np.where(self.lower == self.upper, self.lower, np.nan)
+            known = {name: lower[at] for name, at in self.blocks.items()}
+            told = {name: value for name, value in known.items() if not np.isnan(value).any()}
+            logs = {name: np.exp(told[name]) for name in self.logged & told.keys()}
+            blocks = {**told, **logs, **blocks}
         unknown = sorted(set(blocks) - set(self.blocks), key=str)
         missing = sorted(set(self.blocks) - set(blocks))
         if unknown or missing:

@@ -154,6 +154,8 @@ class Coordinates:
                 block = block * unit[c] ** powers.get(channel.intercept, 0.0)
             for first in family.index[:, c]:
                 matrix[np.ix_(first + own, first + own)] = block
+        unread = family.padding_positions
+        matrix[np.ix_(unread, unread)] = np.eye(unread.size)
         return matrix
 
     @cached_property
@@ -163,14 +165,16 @@ class Coordinates:
         shift = np.zeros(family.n_params)
         powers = family.likelihood.units.powers
         level, unit = self._by_channel(units.level), self._by_channel(units.unit)
+        levels = family.expert.units, family.likelihood.units
         for c, channel in enumerate(family.channels):
             first = family.index[:, c]
             if channel.axis is not None:
                 shift[first] = units.centre[channel.axis]
             elif channel.log:
                 shift[first] = powers.get(channel.intercept, 0.0) * np.log(unit[c])
-            elif family.expert.units.is_level(channel.intercept):
+            elif any(u.is_level(channel.intercept) for u in levels):
                 shift[first] = level[c]
+        shift[family.padding_positions] = 0.0
         return shift
 
     def outward(self, phi: FloatArray) -> FloatArray:

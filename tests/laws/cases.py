@@ -18,8 +18,10 @@ import pandas as pd
 import moestat
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.starts import GivenStarts
+from moestat.model.by_expert import with_range
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.joint import as_likelihood
 from moestat.model.likelihoods import LIKELIHOODS
 from tests.kinds import goes_with
 
@@ -45,12 +47,29 @@ class Member:
 
     def __str__(self) -> str:
         words = [self.likelihood, self.gate, self.expert]
-        named = [
-            w if isinstance(w, str) else w["name"] if isinstance(w, dict) else w for w in words
-        ]
+        named = [_named(w) if isinstance(w, dict) else w for w in words]
         texts = ["+".join(w) if isinstance(w, tuple) else w for w in named]
         shown = [t for t, plain in zip(texts, ("", "softmax", "linear"), strict=True) if t != plain]
         return "-".join([*shown, *([self.kind] if self.kind not in ("one", "several") else [])])
+
+
+def _named(table: dict[str, Any]) -> str:
+    """What a table is called, that of likelihoods by expert after all of them."""
+    if "experts" in table:
+        return "|".join(_named(each) for each in map(_table, table["experts"]))
+    return table["name"]
+
+
+def _table(given: Any) -> dict[str, Any]:
+    return {"name": given} if isinstance(given, str) else given
+
+
+BY_EXPERT = (
+    ["gaussian", "uniform"],
+    ["student-t", "gaussian"],
+    ["poisson", "point"],
+)
+"""Likelihoods of two experts."""
 
 
 def _members() -> list[Member]:
@@ -74,6 +93,7 @@ def _members() -> list[Member]:
     found += [Member("gaussian", expert=name) for name in EXPERTS if name != "linear"]
     found.append(Member(("gaussian", "poisson"), kind="several"))
     found.append(Member(("multinomial", "gaussian"), kind="several"))
+    found += [Member({"experts": each}) for each in BY_EXPERT]
     return found
 
 
@@ -128,6 +148,8 @@ class Case:
         discrete = isinstance(law, str) and law in ("multinomial", "ordinal")
         if self.member.kind == "trials":
             law = {"name": law, "trials": 6}
+        if isinstance(law, dict) and "uniform" in law["experts"]:
+            law = with_range(law, [-4.0, 4.0])
         if isinstance(law, tuple):
             law = [{"name": n, **({"n_classes": 3} if n == "multinomial" else {})} for n in law]
         family = moestat.family(
@@ -185,7 +207,7 @@ class Case:
 
     @property
     def _real(self) -> bool:
-        return LIKELIHOODS[self.member.likelihood].ends[0] == -np.inf
+        return as_likelihood(self.member.likelihood).ends[0] == -np.inf
 
     @property
     def response(self) -> str:
@@ -304,10 +326,10 @@ def _makes_sense(member: Member, option: str) -> bool:
     """Whether a response can be a function of a column: not of labels, counts or two columns."""
     if "transformed" not in option:
         return True
-    likelihood = LIKELIHOODS[member.likelihood] if isinstance(member.likelihood, str) else None
-    return member.kind == "one" and not (
-        likelihood is None or likelihood.counts or likelihood.support
-    )
+    if member.kind != "one":
+        return False
+    likelihood = as_likelihood(member.likelihood)
+    return not (likelihood.counts or likelihood.support)
 
 
 CASES = [Case(m, option) for m in MEMBERS for option in OPTIONS if _makes_sense(m, option)]

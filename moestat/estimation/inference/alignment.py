@@ -23,7 +23,7 @@ def align(
     from scipy.optimize import linear_sum_assignment
 
     k = family.n_experts
-    if k == 1 or any(one.experts is not None for one in family.constraints):
+    if k == 1 or family.told_apart:
         # Constraints of single experts say which is which.
         return family.pin(theta), 1.0
     weight = np.where(np.isfinite(scale) & (scale > 0.0), 1.0 / np.maximum(scale, 1e-300), 0.0)

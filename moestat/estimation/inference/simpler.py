@@ -67,7 +67,7 @@ def simpler(result: Any) -> Simpler | None:
     2000), where the chi-square law of the likelihood ratio is not.
     """
     family = result.family
-    named = any(one.experts is not None for one in family.constraints)
+    named = family.told_apart
     if family.n_experts < 2 or family.is_regression or family.gate.n_active is not None or named:
         return None
     inner = found(result)

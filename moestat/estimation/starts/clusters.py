@@ -13,6 +13,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, positive_int
 from moestat.estimation.rules import SEARCH
 from moestat.estimation.starts.scale import MOST_STARTS, Scale
+from moestat.model.by_expert import possible
 from moestat.model.family import Family
 from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
 from moestat.solvers.driver import drive
@@ -88,6 +89,10 @@ class ClusterStarts:
         """The complete-data fits (m, P) to memberships, (k, n) each, from a middle or near (P,)."""
         family, problems, iterations = scale.problem.family, list[Problem](), list[Any]()
         for share in memberships:
+            if family.likelihood.choices is not None:
+                # Which likelihood has which cluster is a part of the start.
+                share = share if near is not None else rng.permutation(share)
+                share = possible(family.likelihood, share, scale.problem.data.y)
             origin = scale.centre(family) if near is None else near.copy()
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)[0]

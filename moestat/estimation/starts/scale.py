@@ -185,7 +185,7 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
     known = problem.data.memory.get("one expert")
     if known is not None and known[0] is family:
         return known[1]
-    single = Problem(family.with_experts(1), problem.data)
+    single = Problem(family.alone, problem.data)
     origin = scale.centre(single.family)
     if single.family.expert.block is not None:
         origin += scale.noise(single.family, rng or np.random.default_rng(0))[0]
