@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from experiments.claims.kinds import InequalityEvidence
+from experiments.mlmoe import independence
 from moestat.base.types import FloatArray
 from moestat.model.axes import family
 from moestat.model.family import Family
@@ -162,6 +163,7 @@ def _opposite_neurons() -> InequalityEvidence:
 TRIALS = {
     "attention opposite-neurons": _opposite_neurons,
     "mlmoe lemma-2": _classes,
+    "mlmoe second-order": independence.trial,
     "attention equation-14": _regressions,
     "compete lemma-k.2": _lines,
     "compete-v1 no-cover": _no_cover,

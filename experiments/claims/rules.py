@@ -92,6 +92,8 @@ ZERO = 1e-10
 """Distances at or below this share of a loss are 0."""
 GAP = 1e3
 """Least ratio of the singular values on the two sides of a rank."""
+CLEAR = 1e12
+"""Largest such ratio that is kept: above it the smaller value is rounding."""
 EQUAL, UNEQUAL = 1e-6, 1e-2
 """Relative residuals up to which an equation holds, and from which on it does not."""
 LAW, STARTS = 1e-8, 2

@@ -27,6 +27,52 @@ FACTS = (
         SPECIAL,
     ),
     Fact(
+        "parallel-gates",
+        "Two gates with equal or opposite slopes leave room for a third",
+        "mlmoe",
+        ("Proposition 1", "Theorem 1", "Sec. 4.2", "Theorem 3"),
+        _READING,
+        "alpha_1 = alpha_2 = alpha, t = exp(alpha x), B_i = exp(beta_i): the ratio of the gates is"
+        " a multiple of (1 + B_2 t) / (1 + B_1 t).  Give the last gate B in place of B_2, and the"
+        " first expert a further atom with the gate B: its sigma cancels the last gate, so that"
+        " masses u / B_1 and v / B give ((u + v) + (u B + v B_1) t) / (1 + B_1 t), the same"
+        " ratio where B_2 = (u B + v B_1) / (u + v).  With alpha_2 = -alpha_1 the same holds for"
+        " 1 / B_2, the last gate being the mirror image.  With the Euclidean score t ="
+        " exp(|alpha - x| / tau), for two gates at one position.",
+        "Truths with k* = 2 and alpha_2* = alpha_1* or -alpha_1* (a common position with the"
+        " Euclidean score), of measure zero, which A.1 to A.4 allow; k >= k* + 1.  As v falls to 0"
+        " the measure runs into the truth.  Only the gates move, so that nothing follows for the"
+        " experts.",
+        "Assume alpha_i* is neither alpha_j* nor -alpha_j* for i different from j, which covers"
+        " opposite-scores, too.",
+        (
+            Witness("parallel-gates-sigmoid"),
+            Witness("opposite-slopes"),
+            Witness("parallel-gates-sigmoid-euclidean"),
+        ),
+        SPECIAL,
+    ),
+    Fact(
+        "second-order-classes",
+        "Two classes, one input: the bound by D1 holds near almost every truth, with cells of any"
+        " size",
+        "mlmoe",
+        ("Theorem 1",),
+        _READING
+        + "  K = 2, d = 1, k* = 2, and measures all of whose atoms are near the true ones.",
+        "Where alpha_1*, alpha_2*, a_1* and a_2* are linearly independent over the rationals, the"
+        " derivatives of the density up to second order in all atoms are linearly independent but"
+        " for the two in (alpha, b) and (beta, a), which are one function: by their poles at"
+        " complex inputs.  In a cell of several atoms the coefficients of the pure second"
+        " derivatives are the sums of m_i delta_i^2 / 2, which D1 holds, so that d >= c D1.  The"
+        " constant c is small: the least singular value of these functions is below 1e-14 on"
+        " [-2, 2].  With cells of three a search in double precision takes d for 0 there, and no"
+        " sample of a size to be had tells it from 0.  Written out in docs/theory/short_proofs.md.",
+        "All truths outside a set of measure zero.  No measure near such a truth has its density.",
+        "",
+        (Inequality("second-order", "mlmoe"),),
+    ),
+    Fact(
         "constant-gate",
         "A gate without slope shows the product of mass and gate only",
         "mlmoe",

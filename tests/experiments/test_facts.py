@@ -10,6 +10,7 @@ from experiments.catalogue import FACTS
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import PairEvidence, Witness
 from experiments.claims.witnesses import PAIRS
+from experiments.mlmoe.independence import least_singular_value
 from experiments.verify import verify_fact
 from moestat import Uniform, family, total_variation, voronoi_loss
 from moestat.metrics.losses import voronoi_terms
@@ -94,3 +95,26 @@ def test_distinct_class_slopes_end_the_split_of_one_expert():
 
     assert apart(1.2) < 1e-15
     assert apart(1.1) > 1e-4
+
+
+@pytest.mark.parametrize("name", ["parallel-gates-sigmoid", "opposite-slopes"])
+def test_a_third_gate_needs_slopes_that_are_equal_or_opposite(name):
+    pair = PAIRS[name]
+    turned = {
+        blocks: {
+            **getattr(pair, blocks),
+            "alpha": [*getattr(pair, blocks)["alpha"][:-1], 0.9 * pair.true_blocks["alpha"][1]],
+        }
+        for blocks in ("true_blocks", "other_blocks")
+    }
+    assert replace(pair, draw=None).evidence().distance < 1e-15
+    assert replace(pair, **turned, draw=None).evidence().distance > 1e-6
+
+
+def test_second_derivatives_of_two_classes_are_independent_unless_a_gate_is_constant():
+    atoms = [(0.2, 1.3, -0.4, -0.8, 0.5), (0.0, -0.6, 0.9, 1.1, -0.7)]
+    assert least_singular_value(atoms, 50) > 1e-30
+    # Without a slope of the first expert its second derivatives in the class score's slope and
+    # intercept are multiples of the first ones.
+    flat = [(0.2, 1.3, -0.4, 0.0, 0.5), atoms[1]]
+    assert least_singular_value(flat, 50) < 1e-45

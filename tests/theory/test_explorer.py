@@ -16,6 +16,7 @@ from experiments.explorer.report import as_expected
 from moestat.base.registry import UnknownNameError
 from moestat.metrics.distances import regression_error
 from moestat.theory.explorer import deviation_loss, explore
+from moestat.theory.explorer._result import Exploration, Rung
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
 
 
@@ -31,6 +32,15 @@ def test_one_expert_is_estimated_at_the_parametric_rate(line):
     found = explore(family, family, truth, "gaussian-softmax-D", [1e-2, 1e-3, 1e-4])
     assert abs(found.exponent - 1.0) < 0.02
     assert found.verdict == "bounded"
+
+
+@pytest.mark.parametrize(("root", "vanishes"), [(1e-12, False), (1e-17, True)])
+def test_a_tiny_distance_that_is_resolved_does_not_vanish(line, root, vanishes):
+    family, truth = line
+    distances = (root, root, root)
+    rung = Rung(0.06, *distances, truth, 0.0, "near", "a", {"a": 0.05}, True, lambda _: (0.0, 0.0))
+    found = Exploration(family, family, truth, "D", (rung,))
+    assert found.vanishes is vanishes
 
 
 def test_the_printed_loss_with_unit_masses_has_a_counterexample():

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.claims.kinds.base import Check, Evidence
-from experiments.claims.rules import CONSISTENT, EVERYWHERE, GAP, OPEN, PROVED, REFUTES, SUPPORTS
+from experiments.claims.rules import (
+    CLEAR,
+    CONSISTENT,
+    EVERYWHERE,
+    GAP,
+    OPEN,
+    PROVED,
+    REFUTES,
+    SUPPORTS,
+)
 
 __all__ = ["Condition", "DependenceEvidence", "judge_dependence"]
 
@@ -109,7 +118,10 @@ class Condition(Check):
             pair = found.coincidences[0]
             rank, functions, gap = pair.rank.rank, pair.rank.n_functions, pair.rank.gap
         return DependenceEvidence(
-            functions, rank, gap, (*relations, *(str(pair) for pair in found.coincidences))
+            functions,
+            rank,
+            min(gap, CLEAR),
+            (*relations, *(str(pair) for pair in found.coincidences)),
         )
 
 

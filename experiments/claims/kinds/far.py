@@ -21,11 +21,12 @@ class FarEvidence(Evidence):
     n_starts, n_reached : int
         Starts, and those from which the law was reached.
     loss : float
-        Largest loss between a measure that was reached and the truth.
+        Largest loss between a measure that was reached and the truth; 0 where it is below 1e-3,
+        so that all that were reached are the truth.
     discrepancy : float
-        Largest discrepancy of that measure's law.
+        Largest discrepancy of that measure's law; 0 likewise.
     start : str
-        Kind of start that led to it.
+        Kind of start that led to it; empty likewise.
     """
 
     n_starts: int
@@ -93,12 +94,14 @@ class Far(Check):
             design=case.design,
             n_starts=_STARTS if quick else 4 * _STARTS,
         )
+        loss = max(found.losses, default=0.0)
+        apart = loss >= APART
         return FarEvidence(
             n_starts=found.n_starts,
             n_reached=found.n_reached,
-            loss=max(found.losses, default=0.0),
-            discrepancy=found.discrepancy,
-            start=found.start,
+            loss=loss if apart else 0.0,
+            discrepancy=found.discrepancy if apart else 0.0,
+            start=found.start if apart else "",
         )
 
     def _shortfall(self, evidence: FarEvidence) -> str:

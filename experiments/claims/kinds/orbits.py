@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.claims.kinds.base import Check, Evidence, Missing
-from experiments.claims.rules import GAP, LAW, OPEN, REFUTES, STARTS, SUPPORTS
+from experiments.claims.rules import CLEAR, GAP, LAW, OPEN, REFUTES, STARTS, SUPPORTS
 
 __all__ = ["Orbit", "OrbitEvidence", "judge_orbit"]
 
@@ -110,7 +110,7 @@ class Orbit(Check):
         return OrbitEvidence(
             identified=found.identified,
             n_reached=found.n_reached,
-            gap=best.gap,
+            gap=min(best.gap, CLEAR),
             discrepancy=best.discrepancy,
             orbits=tuple(" ".join(str(orbit).split()) for orbit in found.orbits),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,36 @@ def _common_factor(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
     gamma = np.array([rng.normal(), 0.0])
     rest = {"alpha": rng.normal(size=2), "beta": rng.normal(size=2), **_drawn_classes(rng)}
     return {"gamma": gamma, **rest}, {"gamma": gamma + np.log(1.5), **rest}
+
+
+def _third_gate(
+    rng: np.random.Generator, *, opposite: bool, tau: float | None
+) -> tuple[Blocks, Blocks]:
+    """Two gates whose slopes are equal or opposite, and three atoms with the same density.
+
+    With t = exp(alpha x) and B = exp(beta) the first gate is B t / (1 + B t), and the ratio of the
+    two gates a quotient of linear functions of t.  A third atom with the first expert, whose gate
+    is the (mirrored) gate of the last atom, cancels the latter's denominator.
+    """
+    scale, experts = tau or 1.0, _drawn_classes(rng)
+    alpha, gamma, share = rng.uniform(0.5, 1.5), rng.uniform(-0.5, 0.5), rng.uniform(0.2, 0.4)
+    beta = np.array([-0.4, 0.5]) + rng.uniform(-0.2, 0.2, 2)
+    first, second = np.exp(beta / scale)
+    place = 1.0 / second if opposite else second  # of the last gate's numerator
+    moved = (place - share * first) / (1.0 - share)
+    total = np.exp(gamma) * first * (1.0 if opposite else moved / second)
+    new = scale * np.log(moved)
+    slope = -alpha if opposite else alpha
+    shared = {} if tau is None else {"tau": tau}
+    truth = {"gamma": [gamma, 0.0], "alpha": [alpha, slope], "beta": beta, **experts, **shared}
+    other = {
+        "gamma": [np.log((1.0 - share) * total / first), np.log(share * total / moved), 0.0],
+        "alpha": [alpha, alpha, slope],
+        "beta": [beta[0], new, -new if opposite else new],
+        **{name: value[[0, 0, 1]] for name, value in experts.items()},
+        **shared,
+    }
+    return truth, other
 
 
 PAIRS.register(
@@ -282,3 +312,24 @@ PAIRS.register(
         " |alpha| + beta matters.  Meets the assumptions of Sec. 4.2.",
     )
 )
+
+for _name, _gate, _loss, _tau, _opposite_slopes in (
+    ("parallel-gates-sigmoid", "sigmoid", "D1", None, False),
+    ("parallel-gates-sigmoid-euclidean", "sigmoid-euclidean", "D3", 0.8, False),
+    ("opposite-slopes", "sigmoid", "D1", None, True),
+):
+    _draw = partial(_third_gate, opposite=_opposite_slopes, tau=_tau)
+    PAIRS.register(
+        Pair(
+            _name,
+            _classes(_gate, 2),
+            _classes(_gate, 3),
+            *_draw(np.random.default_rng(1)),
+            _loss,
+            f"k = k* + 1 = 3, two true gates whose slopes are"
+            f" {'opposite' if _opposite_slopes else 'equal'}: a further atom with the first expert,"
+            " beside a last atom whose gate has moved, keeps the ratio of the gates.  Meets A.1 to"
+            " A.4.",
+            draw=_draw,
+        )
+    )

@@ -12,10 +12,8 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.model.family import Family
 
-ZERO = 1e-10
-"""A ratio d / D below this at a D of `WIDE` or more is no slow rate: the distance vanishes."""
-
 WIDE = 1e-2
+"""A distance that is 0 to rounding at a D of this or more is no slow rate: it vanishes."""
 
 _ROUNDING = 1e-14  # of the largest deviation: a distance below is not resolved
 
@@ -83,9 +81,13 @@ class Exploration:
 
     @property
     def vanishes(self) -> bool:
-        """Whether d is 0, up to rounding, even where D is not small."""
-        wide = [rung.ratio for rung in self.rungs if rung.loss >= WIDE]
-        return bool(wide) and max(wide) < ZERO
+        """Whether d is 0, up to rounding, even where D is not small.
+
+        A small ratio d / D is not enough: where densities have hardly any curvature in their
+        parameters a bound of order 2 can have a constant as small as 1e-11.
+        """
+        wide = [rung for rung in self.rungs if rung.loss >= WIDE]
+        return bool(wide) and not any(rung.resolved for rung in wide)
 
     @property
     def exponent(self) -> float:
