@@ -76,7 +76,7 @@ def rows_of(name: str, X: Any, y: Any) -> list[list[str]]:
         subprocess.run(["Rscript", str(script), folder], check=True)
         found = json.loads(Path(folder, "found.json").read_text())
     theirs = dict(zip(found["name"], zip(found["coef"], found["se"], strict=True), strict=True))
-    theta, bse = result.theta, np.asarray(result.bse)
+    theta, bse = result.theta, result.theta_bse
     rows = []
     for i in range(2):
         inputs = ["(Intercept)", *(f"x{j}" for j in range(d))]

@@ -102,7 +102,7 @@ def equality(n: int) -> list[dict[str, Any]]:
         for formula, given in _CASES.items():
             options = {"n_experts": 2, "rng": 0, "missing": "drop", **given}
             whole = moestat.fit_formula(formula, table, **options)
-            errors = np.where(whole.bse > 0, whole.bse, np.inf)
+            errors = np.where(whole.theta_bse > 0, whole.theta_bse, np.inf)
             for kind, source in sources(folder).items():
                 default = moestat.fit_formula(formula, source, **options)
                 starts = [moestat.starts.GivenStarts([whole.theta])]

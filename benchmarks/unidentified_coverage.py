@@ -36,7 +36,7 @@ def empty_level(rng: Rng) -> Held:
     y = np.where(level == 2, 0, rng.poisson(np.array([3.0, 5.0, 0.0])[level]))
     table = {"y": y, "g": np.array(["a", "b", "c"])[level]}
     fit = moestat.fit_formula("y ~ g", table, "poisson", n_experts=1, rng=0)
-    at = dict(zip(fit.param_names, zip(fit.theta, np.asarray(fit.bse), strict=True), strict=True))
+    at = dict(zip(fit.param_names, zip(fit.theta, fit.theta_bse, strict=True), strict=True))
     yield "empty level: intercept", holds(*at["b[0]"], np.log(3.0))
     yield "empty level: contrast", holds(*at["a[0,g[T.b]]"], np.log(5.0 / 3.0))
     low, high = fit.get_prediction({"g": ["b"]}).conf_int()[0]
@@ -69,7 +69,7 @@ def separated(n: int, jump: bool) -> Callable[[Rng], Held]:
         right = -3 * x if jump else 10 - 3 * x
         y = np.where(x < 1.5, 1 + 2 * x, right) + 0.5 * rng.normal(size=n)
         fit = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
-        error = np.asarray(fit.bse)
+        error = fit.theta_bse
         places = fit.family.blocks
         i = int(np.argmin(np.abs(fit.blocks["a"][:, 0] - 2.0)))
         label = f"lines that {'jump' if jump else 'meet'} beside a gap, n = {n}"
@@ -96,7 +96,7 @@ def separated_counts(jump: bool) -> Callable[[Rng], Held]:
         x = np.r_[rng.uniform(0, 1, n // 2), rng.uniform(2, 3, n // 2)]
         y = rng.poisson(np.exp(np.where(x < 1.5, 1 + x, (6 if jump else 5) - x)))
         fit = moestat.fit("poisson", x, y, n_experts=2, rng=0)
-        error, places = np.asarray(fit.bse), fit.family.blocks
+        error, places = fit.theta_bse, fit.family.blocks
         i = int(np.argmax(fit.blocks["a"][:, 0]))
         label = f"counts that {'jump' if jump else 'meet'} beside a gap, n = {n}"
         yield f"{label}: slope", holds(fit.blocks["a"][i, 0], error[places["a"][i, 0]], 1.0)

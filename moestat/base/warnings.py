@@ -28,6 +28,7 @@ __all__ = [
     "SeparationWarning",
     "UnitsWarning",
     "warn_caller",
+    "warn_of_old_name",
 ]
 
 
@@ -109,7 +110,7 @@ _NOT_THE_USER = (_OWN, *(_PATHS[name] + os.sep for name in ("purelib", "platlib"
 """Where this package and those that may call it for the user, as pandas or sklearn, are."""
 
 
-def warn_caller(message: str, kind: type[MoEWarning]) -> None:
+def warn_caller(message: str, kind: type[Warning]) -> None:
     """Warn of the user's line, however deep the call is by now: the first that is not installed."""
     frame, level, outside = inspect.currentframe(), 1, 0
     while frame is not None:
@@ -120,3 +121,8 @@ def warn_caller(message: str, kind: type[MoEWarning]) -> None:
             outside = level
         frame, level = frame.f_back, level + 1
     warnings.warn(message, kind, stacklevel=level if frame is not None else outside or level)
+
+
+def warn_of_old_name(old: str, new: str) -> None:
+    """Warn that a name will go with the next release."""
+    warn_caller(f"{old} is the old name of {new}, and goes with the next release", FutureWarning)

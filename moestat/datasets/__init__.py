@@ -113,3 +113,7 @@ def describe(name: str) -> str:
     columns = [f"  {column:{width}s}  {what}" for column, what in entry["columns"].items()]
     last = [f"Source: {entry['source']}", f"Licence: {entry['licence']}"]
     return "\n".join([entry["title"], f"For: {entry['use']}", *columns, *last])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

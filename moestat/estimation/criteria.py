@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.base.validate import short
+from moestat.base.warnings import warn_of_old_name
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.diagnostics import Influence, influence
+from moestat.estimation.inference.generalised import (
+    RegressionInfluence,
+    influence_of_regression,
+    null_log_likelihood,
+    units,
+)
 from moestat.estimation.predicting import Predicting
 
 __all__ = ["Criteria"]
@@ -131,8 +141,107 @@ class Criteria(Predicting):
 
     @property
     def r_squared(self) -> float:
-        """The same as `rsquared`."""
+        """The old name of `rsquared`, for one release."""
+        warn_of_old_name("r_squared", "rsquared")
         return self.rsquared
+
+    @property
+    def deviance(self) -> float:
+        """Deviance of a generalised linear model of one expert, weighted, without the scale.
+
+        Of classes it is ``-2 l``: a model with a parameter for each row has the log-likelihood 0.
+
+        Raises
+        ------
+        ValueError
+            For more experts than one, or a likelihood that is no exponential family.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.deviance, np.sum(result.resid**2)))
+        True
+        """
+        if self.family.n_experts == 1 and self.family.likelihood.support is not None:
+            return -2.0 * self.llf
+        own = units(self, "deviance")
+        return float(own.weight @ own.deviances)
+
+    @property
+    def pearson_chi2(self) -> float:
+        """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, refused as `deviance`."""
+        own = units(self, "pearson_chi2")
+        return float(own.weight @ own.pearson**2)
+
+    @property
+    def resid_pearson(self) -> Any:
+        """Pearson residuals (n,), ``(y - mu) / sqrt(V(mu))``, refused as `deviance`."""
+        return self._inputs().like(units(self, "resid_pearson").pearson)
+
+    @property
+    def resid_deviance(self) -> Any:
+        """Deviance residuals (n,), signed roots of each row's deviance, refused as `deviance`."""
+        own = units(self, "resid_deviance")
+        return self._inputs().like(np.sign(own.y - own.mean) * np.sqrt(own.deviances))
+
+    @property
+    def scale(self) -> float:
+        """Pearson's statistic over rows less coefficients of the mean, refused as `deviance`.
+
+        It is 1 where the variance is a known function of the mean, as of counts.  It is not the
+        maximum-likelihood estimate that `blocks` has.
+        """
+        return units(self, "scale").scale
+
+    @property
+    def llnull(self) -> float:
+        """Largest log-likelihood of one expert without inputs; an offset stays."""
+        return null_log_likelihood(self)
+
+    def pseudo_rsquared(self, kind: str = "cs") -> float:
+        """Pseudo R-squared against one expert without inputs, `llnull`, for any number of experts.
+
+        Parameters
+        ----------
+        kind : {"cs", "mcf"}
+            ``1 - exp(2 (llnull - llf) / n)`` of Cox and Snell (1989), which is R-squared for one
+            normal expert, or ``1 - llf / llnull`` of McFadden (1974).
+
+        Raises
+        ------
+        ValueError
+            If the kind is unknown, or the fit has random effects.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.pseudo_rsquared(), result.rsquared))
+        True
+        """
+        if kind not in ("cs", "mcf"):
+            raise ValueError(f"kind must be 'cs' or 'mcf', got {short(kind)}")
+        if kind == "mcf":
+            return 1.0 - self.llf / self.llnull
+        return float(-np.expm1(2.0 * (self.llnull - self.llf) / self.nobs))
+
+    def get_influence(self) -> RegressionInfluence:
+        """Leverage, studentised residuals and Cook's distances of one expert.
+
+        They are refused as `deviance`; `influence` is for any fit.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> round(float(result.get_influence().hat_matrix_diag.sum()), 6)
+        2.0
+        """
+        return influence_of_regression(self)
 
     @property
     def entropy(self) -> float:

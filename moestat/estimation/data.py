@@ -96,6 +96,10 @@ class Data:
         return replace(self, **taken, kept=rows[which], columns=())
 
 
+_OF_SURVEYS = frozenset({"survey", "strata", "clusters", "psu"})
+"""Arguments that other packages have for samples with a design."""
+
+
 def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
     """Raise unless what was given are arguments of these functions or of `moestat.family`.
 
@@ -103,6 +107,12 @@ def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> N
     """
     if not given:
         return
+    if _OF_SURVEYS & {*given}:
+        raise ValueError(
+            f"{min(_OF_SURVEYS & {*given})}: give sampling weights as sample_weight= (weights= of"
+            " a formula), and clusters and strata to"
+            " result.get_robustcov_results('survey', groups=..., strata=...)"
+        )
     known = [
         name
         for function in (*functions, family)
@@ -317,7 +327,11 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     named = not isinstance(model, Family)
     likelihood = _law_of(model)
     if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
-        raise ValueError(f"y must have shape (n,), got {column.values.shape}")
+        two = "; two columns are bounds, or successes and failures, of likelihoods that have them"
+        raise ValueError(
+            f"y must have shape (n,) for {likelihood.name}, got {column.values.shape}"
+            + two * (column.values.ndim == 2 and column.values.shape[1] == 2)
+        )
     if likelihood.support is not None:
         ordered = "levels" in likelihood.options
         values, labels = read_labels(column, None if named else model.n_classes, classes, ordered)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data import Data
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.inference.identified import Identified, identified
-from moestat.estimation.naming import parameter_names
+from moestat.estimation.naming import labelled, names_by_term, parameter_names, reported_positions
 from moestat.estimation.priors import Prior
 from moestat.model.family import Family
 from moestat.model.likelihoods.multivariate_gaussian import covariances
@@ -68,20 +68,34 @@ class Fitted:
         """Names of the packed parameters (P,), in the words of the data."""
         return parameter_names(self.family, self.data)
 
+    @cached_property
+    def _terms(self) -> dict[str, list[str]]:
+        """Names of the reported parameters of each term."""
+        return names_by_term(self.family, self.data)
+
     @property
     def params(self) -> Any:
-        """Packed parameters (P,); `blocks` has them by name."""
+        """Parameters; `blocks` has them by block, and `theta` packed, whatever the data.
+
+        Of data with names a series of those that the model estimates or knows, without references
+        of the gate and without coefficients of inputs that a part of it does not read; the gate of
+        one expert has none.  Of arrays the packed parameters (P,), with all of these.
+        """
         return self._labelled(self.theta)
 
-    def _labelled(self, values: FloatArray, columns: Any = None) -> pd.Series | pd.DataFrame | Any:
-        """Values per parameter (P,) or (P, m), labelled where the data had names."""
+    @cached_property
+    def _reported(self) -> IntArray | None:
+        """Positions of the parameters of labelled answers; None where answers are arrays."""
         if self.data is None or self.data.features is None:
-            return values
-        import pandas as pd
+            return None
+        return reported_positions(self.family)
 
-        if values.ndim == 1:
-            return pd.Series(values, index=self.param_names)
-        return pd.DataFrame(values, index=self.param_names, columns=columns)
+    def _labelled(self, values: FloatArray, columns: Any = None) -> pd.Series | pd.DataFrame | Any:
+        """Values per parameter (P,) or (P, m), labelled where the data had names.
+
+        Those of pairs of parameters (P, P) come without columns.
+        """
+        return labelled(values, self._reported, self.param_names, columns)
 
     def _by_group(self, values: FloatArray, labels: Any, index: Any) -> Any:
         """Values (G,) of groups: a series by their labels where rows have an index."""
@@ -90,6 +104,11 @@ class Fitted:
         import pandas as pd
 
         return pd.Series(values, index=labels)
+
+    @property
+    def model(self) -> Family:
+        """The model under statsmodels' name: the same as `family`."""
+        return self.family
 
     @property
     def blocks(self) -> dict[str, FloatArray]:
@@ -191,13 +210,13 @@ class Fitted:
         return (self._matrix != 0.0) @ inner
 
     def cov_params(self) -> Any:
-        """Covariance matrix (P, P) of the estimate: the inverse observed information by default.
+        """Covariance matrix of the parameters in `params`: the inverse observed information.
 
         Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
         interior maxima does not cover them.  So are those of a coordinate that the data do not
         tell (see `identified`), and everything is NaN where the information is not positive.
         """
-        return self._labelled(self._covariance.copy(), self.param_names)
+        return self._labelled(self._covariance.copy())
 
     @cached_property
     def _covariance(self) -> FloatArray:
@@ -239,33 +258,34 @@ class Fitted:
         return known.open(inward) | (none & (known.flat.shape[1] > 0))
 
     @property
-    def _errors(self) -> FloatArray:
+    def theta_bse(self) -> FloatArray:
+        """Standard errors (P,) of the packed parameters `theta`, as in `bse`."""
         return np.sqrt(np.diag(self._covariance))
 
     @property
     def bse(self) -> Any:
-        """Standard errors (P,); 0 for pinned, NaN for bounded and unidentified coordinates."""
-        return self._labelled(self._errors)
+        """Standard errors, as `params`; 0 for pinned, NaN for bounded and unidentified ones."""
+        return self._labelled(self.theta_bse)
 
     @property
     def _z(self) -> FloatArray:
-        errors = self._errors
+        errors = self.theta_bse
         return np.divide(self.theta, errors, where=errors > 0.0, out=np.full(errors.size, np.nan))
 
     @property
     def tvalues(self) -> Any:
-        """Parameters over standard errors (P,), NaN where there is none."""
+        """Parameters over standard errors, as `params`; NaN where there is none."""
         return self._labelled(self._z)
 
     @property
     def pvalues(self) -> Any:
-        """Two-sided normal p-values (P,) of the hypotheses that a parameter is 0."""
+        """Two-sided normal p-values, as `params`, of the hypotheses that a parameter is 0."""
         from scipy.stats import norm
 
         return self._labelled(2.0 * norm.sf(np.abs(self._z)))
 
     def _interval(self, alpha: float) -> FloatArray:
-        half = normal_reach(alpha) * self._errors
+        half = normal_reach(alpha) * self.theta_bse
         return np.column_stack([self.theta - half, self.theta + half])
 
     @property

@@ -409,7 +409,7 @@ def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults |
     (result,) = fit_all([read], *arguments)
     if short.lossless:
         return result
-    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.params)
+    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.theta)
     if not gain <= GAIN_LIMIT:
         return None
     certificate = replace(result.certificate, gain=gain)

@@ -56,7 +56,9 @@ def fit_formula(
         of the package formulaic: columns of `data`, categories (words, or ``C(x)``), interactions
         ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)`` and
         those of the caller's, ``I(x ** 2)``, ``.`` for all other columns, names with spaces in
-        back-ticks, and ``offset(log(t))`` among the terms of the experts.
+        back-ticks, and ``offset(log(t))`` among the terms of the experts.  A response that is
+        censored from above is ``Surv(time, event)``, with an event of 1 where it was seen; one
+        with two bounds is ``cbind(low, high)``.
     data : table, mapping of str to array_like of shape (n,), or source of rows
         The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
         columns that are named are read.  A source is read in parts and need not fit into memory:

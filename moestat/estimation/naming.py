@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data import Data
 from moestat.model.family import Family
 
-__all__ = ["Term", "named_terms", "parameter_names"]
+__all__ = [
+    "Term",
+    "labelled",
+    "names_by_term",
+    "named_terms",
+    "parameter_names",
+    "reference_positions",
+    "reported_positions",
+]
 
 _MEANINGS = {
     **{"nu": "variance", "phi": "dispersion", "tau": "temperature", "sigma": "scale"},
@@ -39,6 +48,52 @@ class Term:
     def equation(self) -> str | None:
         """Response, where there are several, and class, where there are classes."""
         return ": ".join(filter(None, (self.response, self.outcome))) or None
+
+
+def reference_positions(family: Family) -> IntArray:
+    """Positions of the coefficients of a gate that are 0 because the last expert is a reference."""
+    blocks = [family.blocks[name][-1].ravel() for name in family.gate.translations]
+    return np.concatenate([np.empty(0, dtype=np.int64), *blocks])
+
+
+def reported_positions(family: Family) -> IntArray:
+    """Positions of the parameters that tables report, ascending.
+
+    These are all but those that the model does not read, offsets, and references of the gate; none
+    of a gate that has one expert to choose from.
+    """
+    hidden = [family.unread_positions, family.offset_positions, reference_positions(family)]
+    if family.n_experts == 1 and family.gate.normalised:
+        gate = family.index[0, : family.first_expert_channel]
+        hidden += [first + np.arange(family.width[c]) for c, first in enumerate(gate)]
+    return np.setdiff1d(np.arange(family.n_params), np.concatenate(hidden))
+
+
+def labelled(
+    values: FloatArray, reported: IntArray | None, names: list[str], columns: Any = None
+) -> Any:
+    """Values (P,), (P, m) with columns, or (P, P) without, at reported parameters, by name.
+
+    They are as they came where `reported` is None.
+    """
+    if reported is None:
+        return values
+    import pandas as pd
+
+    index = [names[j] for j in reported]
+    if values.ndim == 1:
+        return pd.Series(values[reported], index=index)
+    if columns is None:
+        return pd.DataFrame(values[np.ix_(reported, reported)], index=index, columns=index)
+    return pd.DataFrame(values[reported], index=index, columns=columns)
+
+
+def names_by_term(family: Family, data: Data | None) -> dict[str, list[str]]:
+    """Names of the reported parameters of each term, such as ``a[0,x]`` and ``a[1,x]`` of ``x``."""
+    terms, found = named_terms(family, data), dict[str, list[str]]()
+    for j in reported_positions(family):
+        found.setdefault(terms[j].label, []).append(terms[j].name)
+    return found
 
 
 def parameter_names(family: Family, data: Data | None) -> list[str]:

@@ -103,6 +103,7 @@ class MoEResults(Pictures):
         cov_type: str = "HC0",
         groups: Any = None,
         *,
+        strata: Any = None,
         n_resamples: int = 500,
         rng: Any = None,
     ) -> MoEResults:
@@ -110,15 +111,20 @@ class MoEResults(Pictures):
 
         Parameters
         ----------
-        cov_type : {"observed", "expected", "HC0", "HC1", "cluster", "bootstrap"}
+        cov_type : {"observed", "expected", "HC0", "HC1", "cluster", "survey", "bootstrap"}
             Inverse observed information; inverse expected information at the inputs; the sandwich
             ``V M V`` of White (1982), which holds when the model is wrong; that times
-            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); the covariance of
-            estimates of resampled rows, or groups.  For a posterior mode V is the inverse curvature
+            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); that of a sample
+            survey with weights, strata and clusters (Binder 1983); the covariance of estimates of
+            resampled rows, or groups.  For a posterior mode V is the inverse curvature
             of the posterior density, and all of these describe how the mode varies over repeated
             samples under the same prior, not its distance from the maximum of the likelihood.
         groups : array_like of shape (n,), optional
-            Label of each row's group, for "cluster" and "bootstrap".
+            Label of each row's group, for "cluster" and "bootstrap", or of its cluster (primary
+            sampling unit) for "survey".
+        strata : array_like of shape (n,), optional
+            Label of each row's stratum, for "survey".  Sampling weights are the ``sample_weight``
+            of the fit; AIC, BIC and likelihood ratios take these as counts, and are not valid then.
         n_resamples : int
             Resamples of "bootstrap".
         rng : numpy.random.Generator, int or None
@@ -143,12 +149,15 @@ class MoEResults(Pictures):
         >>> bool(np.all(robust.bse[2:] > 0)), robust.cov_type
         (True, 'HC0')
         """
+        if cov_type == "bootstrap" and strata is not None:
+            raise ValueError("strata are for cov_type 'survey', got cov_type 'bootstrap'")
         if cov_type == "bootstrap":
             kind = "pairs" if groups is None else "cluster"
-            robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).cov_params()
+            robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).covariance
         elif cov_type in KINDS:
-            own = self._of_rows("groups", groups) if cov_type == "cluster" else groups
-            robust = robust_covariance(self, cov_type, own)
+            grouped = cov_type in ("cluster", "survey")
+            own = self._of_rows("groups", groups) if grouped else groups
+            robust = robust_covariance(self, cov_type, own, self._of_rows("strata", strata))
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")
@@ -231,7 +240,8 @@ class MoEResults(Pictures):
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, separated by commas or semicolons.
+            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
+            is of that term, separated by commas or semicolons.
 
         Returns
         -------
@@ -247,7 +257,7 @@ class MoEResults(Pictures):
         1
         """
         self._warn_of_order()
-        return wald(constraints, self.param_names, self.theta, self._spread)
+        return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
 
     def t_test(self, constraints: str) -> Effects:
         """Normal tests of linear functions of parameters one by one, with intervals.
@@ -255,7 +265,8 @@ class MoEResults(Pictures):
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, separated by commas or semicolons.
+            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
+            is of that term, separated by commas or semicolons.
 
         Examples
         --------
@@ -413,7 +424,8 @@ class MoEResults(Pictures):
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, separated by commas or semicolons.
+            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
+            is of that term, separated by commas or semicolons.
 
         Returns
         -------
@@ -433,7 +445,7 @@ class MoEResults(Pictures):
         return fit_constrained(self, constraints)
 
     def conf_int(self, alpha: float = 0.05) -> Any:
-        """Wald intervals (P, 2) of level ``1 - alpha``.
+        """Wald intervals of level ``1 - alpha`` of the parameters in `params`, one row each.
 
         If the data do not distinguish two experts, the intervals are not valid, and an
         `OverSpecifiedWarning` is raised.

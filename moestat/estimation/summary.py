@@ -11,7 +11,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.inference.delta import normal_reach
-from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.naming import Term, named_terms, reference_positions
 from moestat.estimation.random_effects import component_cells, effects_term, is_factor
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.tables import Row, Sheet, significant
@@ -90,7 +90,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
     """
     from scipy.special import ndtr
 
-    family, errors, statuses = result.family, result._errors, _statuses(result)
+    family, errors, statuses = result.family, result.theta_bse, _statuses(result)
     half = normal_reach(alpha)
     hidden = {*family.hidden_positions.tolist()}
     found: list[Estimate] = []
@@ -111,9 +111,8 @@ _ZERO = "0 by the penalty"
 
 def _statuses(result: Any) -> list[str]:
     """What keeps each parameter (P,) from being estimated with an error, in words."""
-    family, errors = result.family, result._errors
+    family, errors = result.family, result.theta_bse
     lower, upper = family.box_at(result.theta)
-    references = [family.blocks[name][-1].ravel() for name in family.gate.translations]
     # Of several reasons the last one stands.
     found = np.full(lower.size, "estimated", dtype=object)
     found[~np.isfinite(errors)] = "not identified"
@@ -122,7 +121,7 @@ def _statuses(result: Any) -> list[str]:
     found[list(getattr(result.prior, "zeros", ()))] = _ZERO
     found[lower == upper] = "fixed: sets the scale"
     found[family.lower == family.upper] = "fixed"
-    found[np.concatenate([np.empty(0, dtype=np.int64), *references])] = "reference"
+    found[reference_positions(family)] = "reference"
     found[family.held_positions] = "fixed: constant input"
     return found.tolist()
 
@@ -263,6 +262,7 @@ _ERRORS = {
     "observed": "observed information",
     "expected": "expected information",
     "cluster": "cluster sandwich",
+    "survey": "survey sandwich",
     "bootstrap": "bootstrap",
 }
 
@@ -304,7 +304,7 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     ]
     if family.is_regression:
         variance = significant(result.residual_variance, 6)
-        facts.append(("Residual variance", variance, "R-squared", f"{result.r_squared:.6f}"))
+        facts.append(("Residual variance", variance, "R-squared", f"{result.rsquared:.6f}"))
     if certificate.n_collapsed:
         atoms = ", ".join(str(atom) for atom in certificate.collapsed) or "none"
         facts.append(("Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed))

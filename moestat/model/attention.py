@@ -309,3 +309,7 @@ def row_weights(mixture: AttentionRow) -> RowWeights:
     if np.abs(found - expected.theta).max() > _STRUCTURE * size:
         raise ValueError("mixture does not have the structure of a row of attention")
     return RowWeights(scores, values, bias)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -317,3 +317,7 @@ def make_design(options: Mapping[str, Any]) -> Design:
     if "name" in options:
         raise ValueError("design: unknown option 'name'; the key 'law' chooses the distribution")
     return made(DESIGNS, options.pop("law", "uniform"), options)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

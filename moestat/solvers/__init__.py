@@ -98,3 +98,7 @@ def make_solver(options: str | Mapping[str, Any]) -> Solver:
     check_kind("options", options, (str, Mapping), "a name or a table")
     table = {"name": options} if isinstance(options, str) else dict(options)
     return made(SOLVERS, table.pop("name", "newton"), table)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -39,7 +39,7 @@ def same(one, other, rel=1e-6):
     assert one.certificate.certified
     assert other.certificate.certified
     assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
-    scale = np.where(other.bse > 0, other.bse, 1.0)
+    scale = np.where(other.theta_bse > 0, other.theta_bse, 1.0)
     assert np.max(np.abs(one.theta - other.theta) / scale) < 1e-4
     assert np.asarray(one.bse) == pytest.approx(np.asarray(other.bse), rel=rel)
     assert one.bic == pytest.approx(other.bic)

@@ -113,7 +113,7 @@ def test_mixtures_of_censored_times(tmp_path):
     assert result.certificate.certified
     known = moestat.fit("weibull", x, np.minimum(time, end), n_experts=2, gate_inputs=[], rng=0)
     order = np.argsort(result.blocks["b"])
-    errors = result.family.unpack(np.asarray(result.bse))["b"][order]
+    errors = result.family.unpack(result.theta_bse)["b"][order]
     assert np.all(np.abs(result.blocks["b"][order] - [-1.0, 2.0]) < 4 * errors)
     assert known.blocks["b"].max() < result.blocks["b"].max() - 0.1  # what censoring costs
     residuals = result.quantile_residuals(rng=0)
@@ -156,7 +156,7 @@ def test_mixtures_of_counts_up_to_a_limit():
     table = {"x": x, "low": np.minimum(y, 8), "high": np.where(y >= 8, np.inf, y)}
     result = moestat.fit_formula("cbind(low, high) ~ x | 1", table, "poisson", rng=0)
     assert result.certificate.certified
-    errors = result.family.unpack(np.asarray(result.bse))["b"]
+    errors = result.family.unpack(result.theta_bse)["b"]
     order = np.argsort(result.blocks["b"])
     assert np.all(np.abs(result.blocks["b"] - [0.0, 2.0])[order] < 4 * errors[order])
     assert stats.kstest(result.quantile_residuals(rng=0), "norm").pvalue > 1e-3

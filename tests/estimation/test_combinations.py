@@ -162,7 +162,7 @@ def test_a_level_of_one_group_has_no_bootstrap_interval():
     with pytest.warns(FewRowsWarning, match="do not tell it"):
         again = fit.bootstrap(30, rng=0)
     rare = [name.startswith("a[") and "rare" in name for name in again.names]
-    assert np.isnan(again.bse[rare]).all()
+    assert np.isnan(again.theta_bse[rare]).all()
     told = [j for j, n in enumerate(again.names) if n.startswith("a[") and "T.b" in n]
-    assert np.isfinite(again.bse[told]).all()
-    assert np.ptp(again.conf_int()[told], axis=1).max() < 2.0
+    assert np.isfinite(again.theta_bse[told]).all()
+    assert np.ptp(again._intervals(0.05, "percentile")[told], axis=1).max() < 2.0

@@ -26,7 +26,7 @@ def fit(lines, **options):
 
 def test_equal_slopes_are_one_estimate_with_one_error(lines):
     result = fit(lines, equal=["a"], gate_inputs=[])
-    slopes, errors = result.blocks["a"], result.family.unpack(np.asarray(result.bse))["a"]
+    slopes, errors = result.blocks["a"], result.family.unpack(result.theta_bse)["a"]
     assert np.ptp(slopes, axis=0) == pytest.approx(0.0, abs=1e-12)
     assert np.ptp(errors, axis=0) == pytest.approx(0.0, abs=1e-12)
     assert result.certificate.certified
@@ -42,9 +42,12 @@ def test_estimates_and_errors_are_those_of_constraints_imposed_afterwards(lines)
     after = free.fit_constrained(text)
     result = fit(lines, gate_inputs=[], equal="a")
     assert result.llf == pytest.approx(after.llf, abs=1e-7)
-    order = np.argsort(result.blocks["b"]), np.argsort(free.family.unpack(after.params)["b"])
+    order = np.argsort(result.blocks["b"]), np.argsort(free.family.unpack(after.theta)["b"])
     for name in ("b", "a", "nu"):
-        for one, other in ((result.theta, after.params), (result.bse, after.bse)):
+        for one, other in (
+            (result.theta, after.theta),
+            (result.theta_bse, np.sqrt(np.diag(after.covariance))),
+        ):
             mine = np.asarray(one)[result.family.blocks[name]][order[0]]
             theirs = np.asarray(other)[result.family.blocks[name]][order[1]]
             assert np.allclose(mine, theirs, rtol=1e-5, atol=1e-7)
@@ -119,9 +122,9 @@ def test_results_are_whole(lines, tmp_path):
     assert np.ptp(resampled.replicates[:, at[:, 0]], axis=1).max() < 1e-9
     assert np.all(resampled.replicates[:, at[:, 1]] == 0.0)
     free = result.free
-    assert np.all(np.abs(np.log(resampled.bse[free] / np.asarray(result.bse)[free])) < 0.6)
-    robust = np.asarray(result.get_robustcov_results("HC0").bse)
-    assert np.all(np.abs(np.log(robust[free] / np.asarray(result.bse)[free])) < 0.4)
+    assert np.all(np.abs(np.log(resampled.theta_bse[free] / result.theta_bse[free])) < 0.6)
+    robust = result.get_robustcov_results("HC0").theta_bse
+    assert np.all(np.abs(np.log(robust[free] / result.theta_bse[free])) < 0.4)
     chosen = moestat.select("gaussian", frame, y, k=(2, 3), equal=["a"], gate_inputs=[], rng=0)
     assert chosen.chosen("bic") == 3
     assert np.isfinite(result.predict(frame)).all()

@@ -29,7 +29,6 @@ def test_names_of_statsmodels_have_its_values_for_one_expert(data):
     ols = sm.OLS(data.y, sm.add_constant(data[["x", "d"]])).fit()
     one = moestat.fit("gaussian", data[["x", "d"]], data.y, n_experts=1, rng=0)
     assert one.rsquared == pytest.approx(ols.rsquared, rel=1e-9)
-    assert one.r_squared == one.rsquared
     assert one.df_model == ols.df_model + 1  # the variance counts
     assert one.df_model + one.df_resid + 1 == one.nobs
     assert one.converged

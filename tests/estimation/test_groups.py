@@ -101,14 +101,14 @@ def test_inputs_of_the_gate_are_those_of_the_group(subjects):
 
 def test_errors_of_groups(subjects, result):
     """The sandwich is that of the scores of groups; resampled groups have about its errors."""
-    robust = np.asarray(result.get_robustcov_results("HC0").bse)
-    cluster = np.asarray(result.get_robustcov_results("cluster").bse)
+    robust = result.get_robustcov_results("HC0").theta_bse
+    cluster = result.get_robustcov_results("cluster").theta_bse
     assert np.allclose(cluster, robust * np.sqrt(60 / 59))
     free = result.free
-    assert np.all(np.abs(np.log(robust[free] / np.asarray(result.bse)[free])) < 0.4)
+    assert np.all(np.abs(np.log(robust[free] / result.theta_bse[free])) < 0.4)
     for kind in ("pairs", "parametric", "bayesian"):
         again = result.bootstrap(60, kind, rng=0)
-        assert np.all(np.abs(np.log(again.bse[free] / robust[free])) < 0.6)
+        assert np.all(np.abs(np.log(again.theta_bse[free] / robust[free])) < 0.6)
     with pytest.raises(ValueError, match="no expected information of groups"):
         result.get_robustcov_results("expected")
     with pytest.raises(ValueError, match="have several labels"):

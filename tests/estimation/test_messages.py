@@ -193,7 +193,7 @@ MESSY = {
         ("log(total cost) ~ y", "between back-ticks: `total cost`"),
         ("y ~ log(zero)", "the first is row 0 (from 0): a logarithm needs numbers above 0"),
         ("y ~ offset(log(zero))", "of the offset is infinite"),
-        ("Surv(zero, y) ~ usd", "A censored response is cbind(low, high)"),
+        ("Surv(y, zero + 2) ~ y", "the event of Surv must be 1, or True, where it was seen"),
     ],
 )
 def test_messy_columns_are_named_with_what_to_do(formula, hint):

@@ -163,7 +163,7 @@ def test_rest_of_a_fit(result, data, tmp_path):
     )
     em = moestat.fit_formula(formula, data, law("VVV"), solver=EM(), rng=0)
     assert em.llf == pytest.approx(result.llf, abs=1e-6)
-    assert result.bootstrap(4, rng=0).conf_int().shape == (result.theta.size, 2)
+    assert result.bootstrap(4, rng=0).conf_int().shape == (result.params.size, 2)
     common = moestat.fit_formula(formula, data, law("EEE"), rng=0)
     assert moestat.lr_test(common, result).df == 6
     same = moestat.fit_formula(

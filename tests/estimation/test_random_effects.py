@@ -153,12 +153,12 @@ def test_questions_about_a_fit(two, tmp_path):
     again = moestat.load(tmp_path / "fit.npz")
     assert np.array_equal(again.random_effects(), result.random_effects())
     assert result.score_samples().sum() == pytest.approx(result.llf)
-    robust, cluster = (np.asarray(result.get_robustcov_results(k).bse) for k in ("HC0", "cluster"))
+    robust, cluster = (result.get_robustcov_results(k).theta_bse for k in ("HC0", "cluster"))
     assert np.allclose(cluster, robust * np.sqrt(GROUPS / (GROUPS - 1)))
     free = result.free
     for kind in ("pairs", "parametric"):
         again = result.bootstrap(40, kind, rng=0)
-        ratio = again.bse[free] / np.asarray(result.bse)[free]
+        ratio = again.theta_bse[free] / result.theta_bse[free]
         assert np.all((ratio > 0.3) & (ratio < 4.0))
     equal = moestat.fit_formula(
         "y ~ t + (1 | id) | sex", frame, n_experts=2, rng=0, equal=["l", "L", "nu"]

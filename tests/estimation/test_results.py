@@ -68,10 +68,11 @@ def test_one_multinomial_expert_is_logistic_regression(frame, votes):
     assert votes.df_resid == logit.df_resid
 
 
-def test_the_reference_has_no_z(line):
-    assert np.isnan(line.tvalues["beta0[0]"])
-    assert np.isnan(line.pvalues["beta0[0]"])
-    assert line.bse["beta0[0]"] == 0.0
+def test_the_gate_of_one_expert_has_no_place_in_labelled_answers(line):
+    assert not any(name.startswith("beta") for name in line.params.index)
+    at = line.param_names.index("beta0[0]")
+    assert np.isnan(line._z[at])
+    assert line.theta_bse[at] == 0.0
 
 
 def test_arrays_have_arrays(frame):

@@ -92,7 +92,7 @@ def same(found, whole):
     assert found.certificate.certified == whole.certificate.certified
     assert found.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-10)
     assert list(found.params.index) == list(whole.params.index)
-    scale = np.where(whole.bse > 0, whole.bse, 1.0)
+    scale = np.where(whole.theta_bse > 0, whole.theta_bse, 1.0)
     assert np.max(np.abs(found.theta - whole.theta) / scale) < 1e-4
     assert found.bic == pytest.approx(whole.bic)
     assert found.notes == whole.notes

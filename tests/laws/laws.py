@@ -402,8 +402,8 @@ def a_plain_density(case: Case) -> Iterator[Cell]:
     if family.gate.kink or result.certificate.active or "equal" in case.options:
         return
     slope = moestat.score(family, result.theta, rows.X, rows.y, rows.weight)
-    told = np.flatnonzero(np.isfinite(np.asarray(result.bse)))
-    spread = np.asarray(result.cov_params())[np.ix_(told, told)]
+    told = np.flatnonzero(np.isfinite(result.theta_bse))
+    spread = result._covariance[np.ix_(told, told)]
     # What a Newton step would gain, in units of log-likelihood.
     gap = 0.5 * float(slope[told] @ np.nan_to_num(spread) @ slope[told])
     yield _within("score", gap, 1e-3)

@@ -88,6 +88,6 @@ OTHERS: dict[str, Any] = {
 
 def _told(result: Any) -> str:
     """The name of a parameter with a standard error."""
-    errors = np.asarray(result.bse)
+    errors = result.theta_bse
     at = np.flatnonzero(np.isfinite(errors) & (errors > 0.0))
     return result.param_names[at[-1] if at.size else 0]

@@ -22,6 +22,7 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
+from moestat.estimation.naming import labelled
 from moestat.estimation.progress import reported
 from moestat.estimation.tables import significant
 
@@ -65,6 +66,9 @@ class BootstrapResult:
         How the data were resampled.
     jackknife : callable
         ``jackknife()``: approximate estimates (n, P) without each row, for BCa intervals.
+    reported : ndarray of int, optional
+        Positions of the parameters that `bse`, `cov_params` and `conf_int` have, by name, as those
+        of the result; None where they are arrays of all P.
     """
 
     estimate: FloatArray
@@ -76,6 +80,7 @@ class BootstrapResult:
     n_uncertified: int
     kind: str
     jackknife: Callable[[], FloatArray] = field(repr=False)
+    reported: IntArray | None = field(default=None, repr=False)
 
     @property
     def interrupted(self) -> bool:
@@ -102,24 +107,37 @@ class BootstrapResult:
         return np.where(lost, np.nan, self.replicates)
 
     @property
-    def bse(self) -> FloatArray:
-        """Standard deviations (P,) of the replicates that tell a parameter.
+    def bse(self) -> Any:
+        """Standard deviations of the replicates that tell a parameter, labelled as the result's.
 
         NaN for parameters that more than 5% of the replicates do not tell: what the others have is
         not the sampling distribution of the estimate.
         """
-        return np.sqrt(np.diag(self.cov_params()))
+        return self._labelled(self.theta_bse)
 
-    def cov_params(self) -> FloatArray:
-        """Covariance matrix (P, P) of the replicates, NaN as in `bse`."""
+    @property
+    def theta_bse(self) -> FloatArray:
+        """Standard errors (P,) of the packed parameters `theta`, as in `bse`."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def cov_params(self) -> Any:
+        """Covariance matrix of the replicates, NaN as in `bse`, labelled as the result's."""
+        return self._labelled(self.covariance)
+
+    def _labelled(self, values: FloatArray, columns: Any = None) -> Any:
+        return labelled(values, self.reported, self.names, columns)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The same of all packed parameters (P, P)."""
         values = self._sound
         kept = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
         if kept.sum() < 2:
             return np.full((values.shape[1],) * 2, np.nan)
         return np.cov(values[kept], rowvar=False)
 
-    def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> FloatArray:
-        """Intervals (P, 2) of level ``1 - alpha``.
+    def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> Any:
+        """Intervals of level ``1 - alpha``, labelled as those of the result, one row each.
 
         Parameters
         ----------
@@ -134,6 +152,10 @@ class BootstrapResult:
         ValueError
             If a method or level is unknown, or fewer than two replicates are left.
         """
+        return self._labelled(self._intervals(alpha, method), ["lower", "upper"])
+
+    def _intervals(self, alpha: float, method: str) -> FloatArray:
+        """Intervals (P, 2) of all packed parameters."""
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if len(self.replicates) < 2:
             raise ValueError(f"intervals need two certified replicates, got {len(self.replicates)}")
@@ -187,10 +209,11 @@ class BootstrapResult:
         """
         import pandas as pd
 
-        ends = self.conf_int(alpha, method)
+        ends = self._intervals(alpha, method)
         table = pd.DataFrame(
-            {"estimate": self.estimate, "bse": self.bse, "lower": ends[:, 0], "upper": ends[:, 1]},
+            np.column_stack([self.estimate, self.theta_bse, ends]),
             index=self.names,
+            columns=["estimate", "bse", "lower", "upper"],
         )
         return table.loc[self._moves]
 
@@ -208,7 +231,7 @@ class BootstrapResult:
             f" labels unclear in {self.unclear:.0%}{'; interrupted' * self.interrupted}",
             f"{'':<{width}}{'estimate':>12s}{'std err':>12s}{'[0.025':>12s}{'0.975]':>12s}",
         ]
-        rows = zip(self.estimate, self.bse, self.conf_int(), strict=True)
+        rows = zip(self.estimate, self.theta_bse, self._intervals(0.05, "percentile"), strict=True)
         kept = [row for row, moves in zip(rows, self._moves, strict=True) if moves]
         for name, (value, error, ends) in zip(names, kept, strict=True):
             shown = [significant(float(each), 4) for each in (value, error, *ends)]
@@ -326,6 +349,7 @@ def bootstrap(
         n_uncertified=refits.n_uncertified,
         kind=kind,
         jackknife=lambda: _without_each_row(inner),
+        reported=result._reported,
     )
     most = made.untold[~known.untold(result._matrix)]
     if np.any(most > _MOST_UNTOLD * len(replicates)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
 
-__all__ = ["linear_constraints"]
+__all__ = ["equations", "linear_constraints"]
 
 
 _INDEX = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]?"
@@ -19,11 +19,15 @@ _NAME = rf"[A-Za-z][\w.]*(?:\s*{_INDEX})?"
 
 
 def linear_constraints(
-    text: str, names: Sequence[str], argument: str = "constraints"
+    text: str,
+    names: Sequence[str],
+    argument: str = "constraints",
+    terms: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
 
-    Equations are parted by commas or semicolons; an expression without ``=`` is set to 0.
+    Equations are parted by commas or semicolons; an expression without ``=`` is set to 0.  A term
+    of the model stands for the name of its parameter where `terms`, the names by term, have one.
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{argument} must be text such as 'a[0,0] = 0', got {short(text)}")
@@ -32,8 +36,9 @@ def linear_constraints(
     for j in longest:
         name = re.escape(names[j]).replace(",", r"\s*,\s*")
         coded = re.sub(rf"(?<![\w.]){name}(?![\w\[])", f" _p{j}_ ", coded)
+    coded = _without_terms(coded, names, terms or {}, argument)
     rows, values = [], []
-    for part in _equations(coded):
+    for part in equations(coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
             raise ValueError(f"{argument}: cannot read {short(text)}: one '=' per equation")
@@ -49,11 +54,28 @@ def linear_constraints(
     return matrix, np.array(values) + 0.0
 
 
-def _equations(text: str) -> list[str]:
+def _without_terms(
+    text: str, names: Sequence[str], terms: Mapping[str, Sequence[str]], argument: str
+) -> str:
+    """Equations with the places of parameters for the terms that are of one of them alone."""
+    for term in sorted(terms, key=len, reverse=True):
+        pattern = rf"(?<![\w.\]]){re.escape(term)}(?![\w\[(.])"
+        if not re.match(r"[^\W\d]", term) or not re.search(pattern, text):
+            continue
+        if len(terms[term]) > 1:
+            raise ValueError(
+                f"{argument}: {term!r} is a term of {len(terms[term])} parameters,"
+                f" {', '.join(terms[term][:6])}; name one of them"
+            )
+        text = re.sub(pattern, f" _p{names.index(terms[term][0])}_ ", text)
+    return text
+
+
+def equations(text: str) -> list[str]:
     """Parts between commas and semicolons; those in brackets belong to names."""
     parts, depth = [""], 0
     for sign in text:
-        depth += (sign == "[") - (sign == "]")
+        depth += (sign in "[(") - (sign in "])")
         if sign in ",;" and depth <= 0:
             parts.append("")
         else:

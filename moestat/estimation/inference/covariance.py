@@ -23,8 +23,8 @@ from moestat.solvers.problem import Sample
 
 __all__ = ["KINDS", "AtInputs", "information_at", "middle", "robust_covariance", "rows_of_scores"]
 
-KINDS = ("observed", "expected", "HC0", "HC1", "cluster")
-"""Observed or expected information, the sandwich, the sandwich times n / (n - p), by groups."""
+KINDS = ("observed", "expected", "HC0", "HC1", "cluster", "survey")
+"""Observed or expected information; sandwiches of rows, times n / (n - p), of groups, of strata."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +110,52 @@ def middle(
     return total * (n / (n - rank))
 
 
+def middle_of_survey(
+    scores: FloatArray, weight: FloatArray, clusters: Any, strata: Any
+) -> FloatArray:
+    """The matrix M (P, P) of a sandwich for a stratified sample of clusters.
+
+    ``sum_h n_h / (n_h - 1) sum_c (z_hc - z_h)(z_hc - z_h)'`` with the weighted sums ``z_hc`` of
+    scores (n, P) over the rows of the n_h clusters of stratum h, and their mean ``z_h``: the
+    variance of a total when clusters are drawn with replacement within strata (Binder 1983).
+    Labels (n,) of clusters and strata; without clusters each row is one, without strata all are in
+    one.
+    """
+    used = np.flatnonzero(weight > 0.0)
+    own = np.arange(weight.size) if clusters is None else clusters
+    stratum = np.zeros(weight.size, dtype=np.int64) if strata is None else strata
+    names, h = np.unique(np.asarray(stratum)[used], return_inverse=True)
+    _, c = np.unique(np.asarray(own)[used], return_inverse=True)
+    pairs, at = np.unique(np.column_stack([h, c]), axis=0, return_inverse=True)
+    sums = np.zeros((len(pairs), scores.shape[1]))
+    np.add.at(sums, at.reshape(-1), (scores * weight[:, None])[used])
+    count = np.bincount(pairs[:, 0])
+    alone = np.flatnonzero(count < 2)
+    if alone.size:
+        raise ValueError(
+            f"strata: {names[alone[0]].item()!r} has one cluster, which has no variance; join it to"
+            " another stratum"
+        )
+    mean = np.zeros((count.size, sums.shape[1]))
+    np.add.at(mean, pairs[:, 0], sums / count[pairs[:, 0], None])
+    apart = sums - mean[pairs[:, 0]]
+    return (apart * (count / (count - 1.0))[pairs[:, 0], None]).T @ apart
+
+
 def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
     """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
     noise = _residuals(family, data, theta)[1] if family.is_regression else None
     return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
 
 
-def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray | None:
+def robust_covariance(
+    result: Any, kind: str, groups: Any = None, strata: Any = None
+) -> FloatArray | None:
     """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
-    if groups is not None and kind != "cluster":
-        raise ValueError(f"groups are for cov_type 'cluster', got cov_type {kind!r}")
+    if groups is not None and kind not in ("cluster", "survey"):
+        raise ValueError(f"groups are for cov_type 'cluster' or 'survey', got cov_type {kind!r}")
+    if strata is not None and kind != "survey":
+        raise ValueError(f"strata are for cov_type 'survey', got cov_type {kind!r}")
     if kind == "observed":
         return None
     inner = found(result, mode=True)
@@ -138,5 +174,14 @@ def robust_covariance(result: Any, kind: str, groups: Any = None) -> FloatArray 
             basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
         )
     V = inner.covariance
+    if kind == "survey":
+        labels = [
+            one if one is None or own is None else grouped_labels(own, one)
+            for one in (groups, strata)
+        ]
+        data = inner.data
+        weight = data.weight if data.begin is None else data.weight[data.begin]
+        scores = rows_of_scores(inner.family, data, inner.theta)
+        return inner.outward_matrix(V @ middle_of_survey(scores, weight, *labels) @ V)
     M = middle(inner.family, inner.data, inner.theta, kind, groups, result.edf)
     return inner.outward_matrix(V @ M @ V)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.inference.constraints import linear_constraints
+from moestat.estimation.inference.constraints import equations, linear_constraints
 from moestat.estimation.inference.delta import gradients, normal_reach
 
 __all__ = ["Effects", "marginal_effects", "t_test"]
@@ -69,11 +69,9 @@ class Effects:
 
 def t_test(result: Any, constraints: str) -> Effects:
     """Tests of linear functions of parameters one by one, see `MoEResults.t_test`."""
-    matrix, value = linear_constraints(constraints, result.param_names)
+    matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     error = np.sqrt(np.diag(result._spread(matrix)))
-    names = [part.strip() for part in constraints.replace(";", ",").split(",")]
-    if len(names) != len(value):  # names of parameters have commas, too
-        names = [f"c{row}" for row in range(len(value))]
+    names = [part.strip() for part in equations(constraints)]
     return Effects(names, matrix @ result.theta, error, value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +73,19 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
     return covariance
 
 
-def wald(text: str, names: list[str], theta: FloatArray, spread: Spread) -> TestResult:
+def wald(
+    text: str,
+    names: list[str],
+    theta: FloatArray,
+    spread: Spread,
+    terms: Mapping[str, Sequence[str]] | None = None,
+) -> TestResult:
     """Wald's test of linear constraints, ``(R theta - r)' (R V R')^-1 (R theta - r)``.
 
-    ``spread(R)`` is ``R V R'``, with NaN for combinations that are not identified.
+    ``spread(R)`` is ``R V R'``, with NaN for combinations that are not identified; `terms` are
+    names by term, which may stand for them.
     """
-    matrix, value = linear_constraints(text, names)
+    matrix, value = linear_constraints(text, names, terms=terms)
     covariance = check_errors(matrix, names, spread)
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(value):
         raise ValueError(

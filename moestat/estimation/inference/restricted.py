@@ -33,14 +33,18 @@ class RestrictedFit:
     constraints : str
         The equations.
     params, bse : ndarray or pandas.Series of shape (P,)
-        Parameters of the full family, and standard errors; a combination that the constraints fix
-        has the error 0.
+        Parameters and standard errors, as those of the result; a combination that the constraints
+        fix has the error 0.
     llf : float
         Log-likelihood.
     lr_test : TestResult
         Likelihood ratio test of the constraints.
     aic, bic : float
         With as many parameters fewer as there are constraints.
+    covariance : ndarray of shape (P, P)
+        Covariance of the packed parameters, singular along the constraints.
+    theta : ndarray of shape (P,)
+        Packed parameters of the full family.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class RestrictedFit:
     aic: float
     bic: float
     covariance: FloatArray = field(repr=False)
+    theta: FloatArray = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<RestrictedFit: {self.constraints}; llf {self.llf:.3f}, {self.lr_test}>"
@@ -107,7 +112,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     check_likelihood("fit_constrained", result.family)
     if not result.certificate.certified:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
-    matrix, value = linear_constraints(constraints, result.param_names)
+    matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     check_errors(matrix, result.param_names, result._spread)
     inner = found(result)
     free = inner.free
@@ -138,17 +143,18 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     )
     covariance = inner.outward_matrix(covariance)
     variance = np.diag(covariance)
-    errors = np.sqrt(np.where(variance > 1e-12 * np.asarray(result.bse) ** 2, variance, 0.0))
+    errors = np.sqrt(np.where(variance > 1e-12 * result.theta_bse**2, variance, 0.0))
     n_free = result.identified.rank - len(value)
     return RestrictedFit(
         constraints,
         result._labelled(inner.outward(theta)),
-        result._labelled(np.where(np.isnan(np.asarray(result.bse)), np.nan, errors)),
+        result._labelled(np.where(np.isnan(result.theta_bse), np.nan, errors)),
         llf,
         likelihood_ratio(llf, result.llf, len(value)),
         2.0 * n_free - 2.0 * llf,
-        float(np.log(result.nobs)) * n_free - 2.0 * llf,
+        float(np.log(result.n_independent)) * n_free - 2.0 * llf,
         covariance,
+        inner.outward(theta),
     )
 
 

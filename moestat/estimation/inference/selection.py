@@ -16,7 +16,13 @@ from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int, short
-from moestat.base.warnings import DataWarning, EdgeWarning, InterruptedWarning, warn_caller
+from moestat.base.warnings import (
+    DataWarning,
+    EdgeWarning,
+    InterruptedWarning,
+    warn_caller,
+    warn_of_old_name,
+)
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit, fit_data
 from moestat.estimation.formula import fit_formula
@@ -44,7 +50,7 @@ __all__ = [
     "select",
 ]
 
-CRITERIA = ("aic", "bic", "hq", "icl", "cv")
+CRITERIA = ("aic", "bic", "hqic", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
 
 _GROWN, _SEARCHES = 6, 2
@@ -63,6 +69,16 @@ SOLVING = ("solver", *_SEARCHING, "threads", "target", "compress", "prior")
 _COLUMNS = ("k", "llf", "df", *CRITERIA, "certified")
 
 
+class _Columns(dict[str, FloatArray]):
+    """Columns of the table by name; the old name of one of them is known for one release."""
+
+    def __missing__(self, name: str) -> FloatArray:
+        if name != "hq":
+            raise KeyError(name)
+        warn_of_old_name("hq", "hqic")
+        return self["hqic"]
+
+
 @doors
 @dataclass(frozen=True, repr=False)
 class Selection:
@@ -74,7 +90,7 @@ class Selection:
         A fit for each number of experts; for each formula and number where there are several.
     table : mapping of str to ndarray
         Columns by name, one entry per fit: ``k``, ``llf``, ``df``, ``aic``, ``bic``,
-        ``hq``, ``icl``, ``cv`` (mean log-density of held-out samples, higher is better, NaN
+        ``hqic``, ``icl``, ``cv`` (mean log-density of held-out samples, higher is better, NaN
         without folds), ``certified``.
     criterion : str
         The one that chooses.
@@ -214,7 +230,8 @@ class Selection:
         else:
             everywhere = np.ones(k.size, dtype=bool)
             lines = [
-                (name.upper(), everywhere, self.table[name]) for name in ("aic", "bic", "hq", "icl")
+                (name.upper(), everywhere, self.table[name])
+                for name in ("aic", "bic", "hqic", "icl")
             ]
             what = "criterion less its minimum"
         for marker, (label, at, column) in zip(cycle("os^Dv"), lines, strict=False):
@@ -228,6 +245,9 @@ class Selection:
 
 def as_criterion(name: Any, known: Sequence[str] = CRITERIA) -> str:
     """The name of a criterion, checked."""
+    if name == "hq" and "hqic" in known:
+        warn_of_old_name("hq", "hqic")
+        return "hqic"
     if name not in known:
         raise ValueError(f"criterion must be one of {', '.join(known)}, got {short(name)}")
     return name
@@ -277,7 +297,7 @@ def select(
         Responses, as in `moestat.fit`; a formula names them.
     k : iterable of int
         Numbers of experts.
-    criterion : {"bic", "aic", "hq", "icl", "cv"}
+    criterion : {"bic", "aic", "hqic", "icl", "cv"}
         Which one chooses `Selection.best`.
     folds : int, optional
         Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
@@ -400,7 +420,7 @@ def select(
             warn_caller(f"interrupted: {len(results)} of {len(keys)} fits", InterruptedWarning)
     if len({result.nobs for result in results.values()}) > 1:
         raise ValueError("missing: formulas leave out different rows, and cannot be compared")
-    table = {name: np.array([row[name] for row in entries]) for name in _COLUMNS}
+    table = _Columns({name: np.array([row[name] for row in entries]) for name in _COLUMNS})
     selection = Selection(results, table, criterion, tuple(keys[len(results) :]))
     _warn_of_choice(selection)
     return selection
@@ -446,7 +466,7 @@ def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:
         "df": float(result.edf),
         "aic": result.aic,
         "bic": result.bic,
-        "hq": result.hqic,
+        "hqic": result.hqic,
         "icl": result.icl,
         "cv": cv,
         "certified": float(result.certificate.certified),

@@ -53,7 +53,7 @@ def stepwise(
         Number of experts; to compare several, see `moestat.select`.
     start : str, optional
         A formula with some of the terms; without any by default.
-    criterion : {"bic", "aic", "hq", "icl", "cv"}
+    criterion : {"bic", "aic", "hqic", "icl", "cv"}
         What a step makes better.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.

@@ -35,6 +35,9 @@ __all__ = ["FormulaInputs", "used_names"]
 
 _INTERCEPT = "Intercept"
 
+_OF_TWO_COLUMNS = ("cbind(", "Surv(")
+"""Functions whose values are the two columns of one response."""
+
 _FILTERS = Lock()
 """Threads make designs one by one: the filters of warnings are those of all threads."""
 
@@ -76,13 +79,9 @@ def used_names(
 
 def _unknown(name: str, columns: Sequence[str]) -> ValueError:
     shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
-    surv = (
-        ". A censored response is cbind(low, high): the time twice where the event was seen, and"
-        " the time and infinity where it was not"
-    )
     return ValueError(
         f"formula: data has no column {short(name)}, and there is no such function"
-        f" of formulas; columns are {shown}{surv * (name == 'Surv')}"
+        f" of formulas; columns are {shown}"
     )
 
 
@@ -276,7 +275,7 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     columns = _columns(table, names)
     frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
     matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
-    two = text.startswith("cbind(")
+    two = text.startswith(_OF_TWO_COLUMNS)
     if matrix.shape[1] != 1 + two:
         asked = "two columns" if two else "one column"
         raise ValueError(f"formula: the response {text!r} must be {asked} of numbers")
@@ -322,6 +321,26 @@ def _two(one: Any, other: Any) -> pd.DataFrame:
     return pd.DataFrame({"0": one, "1": other})
 
 
+def _survival(*given: Any) -> pd.DataFrame:
+    """``Surv(time, event)`` of R: bounds of responses that are seen, or censored from above."""
+    import pandas as pd
+
+    if len(given) != 2:
+        raise ValueError(
+            "Surv takes a time and an event, for censoring from above; intervals are"
+            " cbind(low, high), and times of entry are not modelled"
+        )
+    time, event = (np.asarray(each, dtype=np.float64) for each in given)
+    known = event[~np.isnan(event)]
+    if not np.isin(known, (0.0, 1.0)).all():
+        raise ValueError(
+            "the event of Surv must be 1, or True, where it was seen and 0 where the time is"
+            f" censored, got {short(np.unique(known).tolist())}; a code of 2 is event == 2"
+        )
+    high = np.where(event == 1.0, time, np.where(np.isnan(event), np.nan, np.inf))
+    return pd.DataFrame({"0": time, "1": high})
+
+
 def _factor(values: Any) -> Any:
     """R's name of ``C``."""
     from formulaic.transforms import TRANSFORMS
@@ -332,6 +351,7 @@ def _factor(values: Any) -> Any:
 _FUNCTIONS = {
     **{name: getattr(np, name) for name in ("sqrt", "sin", "cos", "tan", "log1p", "expm1")},
     **{"pmin": np.minimum, "pmax": np.maximum, "cbind": _two, "factor": _factor},
+    "Surv": _survival,
 }
 """Functions of R's that formulaic does not have."""
 

@@ -32,3 +32,7 @@ __all__ = [
     "one_expert",
     "predictor_noise",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

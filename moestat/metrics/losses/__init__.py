@@ -240,3 +240,7 @@ def voronoi_loss(
     0.0
     """
     return voronoi_terms(estimate, truth, loss, **options).value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,3 +11,7 @@ EXPERTS.register(linear.EXPERT)
 EXPERTS.register(polynomial.EXPERT)
 EXPERTS.register(activation.EXPERT)
 EXPERTS.register(ffn.EXPERT)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -33,3 +33,7 @@ GATES.register(laplace.GATE)
 GATES.register(dense_to_sparse.GATE)
 GATES.register(perturbed_cosine.GATE)
 GATES.register(hierarchical.GATE)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -49,3 +49,7 @@ for _counts in (poisson, negative_binomial):
         LIKELIHOODS.register(_member)
 LIKELIHOODS.register(ordinal.LIKELIHOOD)
 LIKELIHOODS.register(multivariate_gaussian.member(gaussian.LIKELIHOOD))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,3 +4,7 @@ from moestat.sweep.cli import _cells, _rates, _run, _stores  # noqa: F401 - they
 from moestat.sweep.cli._app import app
 
 __all__ = ["app"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

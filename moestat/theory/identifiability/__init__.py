@@ -28,3 +28,7 @@ __all__ = [
     "find_dependencies",
     "find_orbits",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -66,3 +66,7 @@ EXPERTS.register(
         source="Duy et al. (n.d.), Numerical Experiments",
     )
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

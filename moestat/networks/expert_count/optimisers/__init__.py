@@ -128,3 +128,7 @@ for _name, _rule in (
     ("adam", Adam),
 ):
     OPTIMISERS.register(Maker(_name, _rule))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,3 +17,7 @@ for _maker in (
     Maker("linear", LinearExperts),
 ):
     STACKED_EXPERTS.register(_maker)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -28,3 +28,7 @@ for _maker in (
     Maker("hash", HashRouter),
 ):
     ROUTERS.register(_maker)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -91,7 +91,7 @@ def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str,
         "loss": float(terms.value),
         "log_likelihood": float(results.log_likelihood),
         "certified": bool(certificate["certified"]),
-        "params": [float(value) for value in results.params],
+        "params": [float(value) for value in results.theta],
         "losses": {
             "cell_sizes": plain(terms.cell_sizes),
             "mass_errors": plain(terms.mass_errors),
@@ -119,7 +119,7 @@ _kept_sample = lru_cache(maxsize=3)(_sample)
 
 def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
     """Distances of densities or regression functions, with their numerical errors."""
-    pair = (results.family, results.params, truth.family, truth.theta)
+    pair = (results.family, results.theta, truth.family, truth.theta)
     found = (
         {"regression_error": regression_error(*pair, spec.design)}
         if results.family.is_regression
@@ -149,7 +149,7 @@ def _cells(
 ) -> list[dict[str, Any]]:
     """One entry per true atom: the size of its cell and its errors, None where there are none."""
     experts = expert_errors(
-        results.family, results.params, truth.family, truth.theta, terms.assignment, spec.design
+        results.family, results.theta, truth.family, truth.theta, terms.assignment, spec.design
     )
     return [
         {

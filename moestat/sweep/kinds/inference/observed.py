@@ -93,7 +93,7 @@ class Observed:
         family, target = self.trial.family, self.target
         result = self.fitted(family, None if target is None else target[None, :])
         if target is not None:
-            theta, _ = align(family, result.theta, target, np.asarray(result.bse))
+            theta, _ = align(family, result.theta, target, result.theta_bse)
             if not np.array_equal(theta, result.theta):
                 result = _quiet(family, *self.data, [GivenStarts(theta[None, :])])
         return result if result.certificate.certified else None

@@ -59,7 +59,7 @@ def _wald(observed: Observed) -> Outcomes | None:
     for kind in _covariances(observed):
         groups = observed.groups if kind == "cluster" else None
         # By hand: an interval that should not be trusted would warn.
-        half = 1.959963984540054 * result.get_robustcov_results(kind, groups).bse
+        half = 1.959963984540054 * result.get_robustcov_results(kind, groups).theta_bse
         ends = np.column_stack([result.theta - half, result.theta + half])
         found[f"Wald, {kind}"] = {
             name: _contains(ends[j], value) for name, j, value in observed.targets

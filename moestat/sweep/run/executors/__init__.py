@@ -21,3 +21,7 @@ EXECUTORS.register(cuda.EXECUTOR)
 EXECUTORS.register(dask.EXECUTOR)
 EXECUTORS.register(process.EXECUTOR)
 EXECUTORS.register(Executor("serial", _in_order, task_seconds=0.0))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

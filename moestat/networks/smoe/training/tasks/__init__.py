@@ -43,3 +43,7 @@ for _name, _module, _class in (
 def make_task(settings: Settings, seed: int) -> Task:
     """The task of some settings, its data drawn from `seed`."""
     return TASKS[settings.task].make(settings, seed)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
