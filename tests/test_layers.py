@@ -92,6 +92,7 @@ SOLVERS = [
     {"driver", "collapse", "trust_region", "targets"},
     {"certificate", "line_search"},
     {"solution", "bfgs"},
+    {"shell"},
     {"newton", "least_squares"},
     {"em", "merging_atoms", "quasi_newton", "search"},
 ]

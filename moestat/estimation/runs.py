@@ -127,5 +127,5 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         most = SEARCH.bfgs * steps
         end, here, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
         return end, -here.value
-    end, here, *_ = yield from newton.climb(problem, start)
-    return end, -here.value
+    end, here = yield from newton.climb(problem, start)
+    return end.theta, -here.value

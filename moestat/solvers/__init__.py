@@ -63,17 +63,12 @@ class Solver(Protocol):
 
 
 SOLVERS: Registry[Maker] = Registry("solver", "moestat.solvers")
-SOLVERS.register(Maker("em", EM))
-SOLVERS.register(Maker("squarem", SQUAREM))
-SOLVERS.register(Maker("newton", Newton))
-SOLVERS.register(Maker("quasi-newton", QuasiNewton))
-SOLVERS.register(Maker("moment-newton", MomentNewton))
-SOLVERS.register(Maker("gauss-newton-bfgs", GaussNewtonBFGS))
-SOLVERS.register(Maker("levenberg-marquardt", LevenbergMarquardt))
-SOLVERS.register(Maker("moment-squares", MomentSquares))
-SOLVERS.register(Maker("newton-squares", NewtonSquares))
-SOLVERS.register(Maker("sgd", SGD))
-SOLVERS.register(Maker("search", Search))
+for _solver in (
+    *(EM, SQUAREM, Newton, QuasiNewton, MomentNewton),
+    *(GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, NewtonSquares, SGD),
+    Search,
+):
+    SOLVERS.register(Maker(_solver.name, _solver))
 
 
 @door()

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, real_in
-from moestat.solvers.certificate import certify
-from moestat.solvers.needs import Needs
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
-from moestat.solvers.rules import TRUST
-from moestat.solvers.solution import Solution
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem
+from moestat.solvers.shell import LevelSolver
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-Ended = tuple[FloatArray, Evaluation, str, int, float]
-"""Parameters, evaluation, status, iterations, and the reach of steps across kinks."""
-
 
 @dataclass(frozen=True)
-class Newton:
+class Newton(LevelSolver):
     """Trust-region Newton on the exact Hessian, inside the box of the parameter space.
 
     Parameters
@@ -52,67 +44,16 @@ class Newton:
     max_iterations: int = 3000
     name: str = "newton"
 
-    needs: ClassVar[Needs] = Needs()
-
-    def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
-
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box."""
-        self.needs.check(self.name, problem.family)
-        theta, here, status, iterations, reach = yield from self.climb(problem, start)
-        metric = problem.metric(theta)
-        model = self._model(problem, theta, here, metric)
-        certificate = certify(problem, theta, model, metric, status, iterations, reach)
-        return Solution(theta, -here.value, here.hessian, certificate)
-
-    def climb(self, problem: Problem, start: FloatArray) -> Iteration[Ended]:
-        """The iteration without a certificate at its end."""
-        levels = problem.detail()
-        ended = yield from self._through(problem, levels, start, self.max_iterations)
-        if problem.has_doubtful_previews():
-            begun = yield Request(Objective.VALUE, start)
-            if begun.value < ended[1].value:
-                # The part of the data has led to another maximum, below the start.
-                spent = ended[3]
-                left = self.max_iterations - spent
-                ended = yield from self._through(problem, levels[-1:], start, left)
-                ended = *ended[:3], spent + ended[3], ended[4]
-        return ended
-
-    def _through(
-        self, problem: Problem, levels: list[tuple[int, Sample]], theta: FloatArray, most: int
-    ) -> Iteration[Ended]:
-        """Climb on one level of the data after the other."""
-        spent = 0
-        while True:
-            (level, data), *levels = levels
-            metric = problem.metric(theta)
-            tolerance = max(self.tolerance, TRUST.preview if data.preview else 0.0)
-            theta, here, status, iterations, reach = yield from self._climb(
-                problem, level, theta, metric, tolerance, most - spent
-            )
-            spent += iterations
-            if not levels:
-                return theta, here, status, spent, reach
-
-    def _model(
-        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
-    ) -> Evaluation:
-        """The quadratic model of the objective around theta that the certificate judges."""
-        return here
-
-    def _climb(
+    def climb_level(
         self,
         problem: Problem,
         level: int,
         theta: FloatArray,
-        metric: FloatArray,
         tolerance: float,
         max_iterations: int,
-    ) -> Iteration[Ended]:
-        """Minimise on one level of the data."""
+    ) -> Iteration[tuple[End, Evaluation]]:
+        """Newton steps within a trust region from theta (P,), on one level of the data."""
+        metric = problem.metric(theta)
         if has_kinks(problem.family):
             return (
                 yield from kinked_steps(problem, level, theta, metric, tolerance, max_iterations)
@@ -121,4 +62,4 @@ class Newton:
         ran = yield from newton_steps(
             problem, Objective.OBSERVED, theta, tolerance, max_iterations, level, bounds
         )
-        return ran.theta, ran, ran.status, ran.iterations, 1.0
+        return End(ran.theta, ran.status, ran.iterations), ran

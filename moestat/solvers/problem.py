@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -128,6 +128,23 @@ class Ran(ValueGradient):
     status: str
     iterations: int
     passes: int
+
+
+class End(NamedTuple):
+    """Where a climb ended, and how."""
+
+    theta: FloatArray
+    """Parameters; shape (P,)."""
+    status: str
+    """ "converged", "iteration limit" or "stalled"."""
+    iterations: int
+    """Number of iterations."""
+    reach: float = 1.0
+    """Length of the longest steps across kinks that the climb has ruled out, see `Certificate`."""
+    gradients: Sequence[tuple[FloatArray, FloatArray]] = ()
+    """Places (P,) that a least-squares climb visited, each with the gradient (P,) there."""
+    path: tuple[float, ...] = ()
+    """Log-likelihood after each iteration, where the solver records it."""
 
 
 _SQUARES: dict[Objective, tuple[Callable[..., tuple[Any, ...]], type[Value]]] = {

@@ -19,29 +19,15 @@ from moestat.base.types import FloatArray
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.certificate import spectrum
 from moestat.solvers.line_search import weak_wolfe
-from moestat.solvers.newton import Ended, Newton
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.newton import Newton
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.rules import BFGS, TRUST
 from moestat.solvers.trust_region.decrease import smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
-from moestat.solvers.trust_region.region import Region
+from moestat.solvers.trust_region.region import BoxStep, Region
 
 MANY = 70
 """Parameters above which climbing without Hessians takes less time."""
-
-
-def _without_signs(region: Region, hessian: FloatArray, metric: FloatArray) -> FloatArray:
-    """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction.
-
-    Held coordinates stand apart: with the metric's entries beside a flatter block it would not be
-    definite when one of them becomes free.
-    """
-    block = np.ix_(region.at, region.at)
-    values, vectors = scipy.linalg.eigh(hessian[block], metric[block])
-    half = metric[block] @ vectors
-    matrix = np.diag(np.diagonal(metric))
-    matrix[block] = (half * np.maximum(np.abs(values), BFGS.flattest)) @ half.T
-    return matrix + BFGS.margin * np.diag(np.diagonal(matrix))
 
 
 @dataclass(frozen=True)
@@ -76,60 +62,76 @@ class QuasiNewton(Newton):
     max_iterations: int = 5000
     name: str = "quasi-newton"
 
-    def _climb(
+    def climb_level(
         self,
         problem: Problem,
         level: int,
         theta: FloatArray,
-        metric: FloatArray,
         tolerance: float,
         max_iterations: int,
-    ) -> Iteration[Ended]:
-        """Minimise on one level of the data."""
+    ) -> Iteration[tuple[End, Evaluation]]:
+        """Rounds of BFGS steps from theta (P,), each with a step by the Hessian at its end."""
         if has_kinks(problem.family):
             return (
-                yield from super()._climb(problem, level, theta, metric, tolerance, max_iterations)
+                yield from super().climb_level(problem, level, theta, tolerance, max_iterations)
             )
-        return *(yield from _climb(problem, level, theta, metric, tolerance, max_iterations)), 1.0
+        metric, box = problem.metric(theta), problem.family.box_at(theta)
+        radius, matrix, near, spent = 1.0, None, BFGS.near, 0
+        while True:
+            theta, _, made = yield from bfgs_steps(
+                problem, theta, level, max_iterations - spent, near, matrix
+            )
+            spent += made
+            here = yield Request(Objective.OBSERVED, theta, level)
+            region = Region(theta, here.gradient, here.hessian, metric, *box)
+            move, radius = _predict_gain(region, radius, tolerance)
+            if move.decrease <= smallest_decrease(here.value, tolerance):
+                return End(theta, "converged", spent), here
+            if spent >= max_iterations:
+                return End(theta, "iteration limit", spent), here
+            begin = Request(Objective.SCORE, theta, level)
+            point, _, _ = yield from weak_wolfe(begin, here, move.step, move.decrease, box)
+            spent += 1
+            if (point == theta).all():
+                return End(theta, "stalled", spent), here
+            radius = _next_radius(radius, move, point - theta)
+            matrix = _without_signs(region, here.hessian, metric)
+            theta, near = point, 0.3 * tolerance
 
 
-def _climb(
-    problem: Problem,
-    level: int,
-    theta: FloatArray,
-    metric: FloatArray,
-    tolerance: float,
-    most: int,
-) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-    """Rounds of BFGS steps, each with a step by the Hessian at its end."""
-    box = problem.family.box_at(theta)
-    radius = 1.0
-    matrix = None
-    near = BFGS.near
-    spent = 0
-    while True:
-        theta, _, steps = yield from bfgs_steps(problem, theta, level, most - spent, near, matrix)
-        spent += steps
-        here = yield Request(Objective.OBSERVED, theta, level)
-        region = Region(theta, here.gradient, here.hessian, metric, *box)
+def _predict_gain(region: Region, radius: float, tolerance: float) -> tuple[BoxStep, float]:
+    """The best step within the radius, and the radius.
+
+    At a saddle point the radius grows until the step is predicted to gain more than the tolerance:
+    along a negative curvature the gain grows like the square of the length.
+    """
+    move = region.step(radius)
+    saddle = spectrum(region.curvatures).inertia[2] > 0
+    while saddle and move.decrease <= tolerance and radius < TRUST.largest:
+        radius *= BFGS.growth
         move = region.step(radius)
-        saddle = spectrum(region.curvatures).inertia[2] > 0
-        while saddle and move.decrease <= tolerance and radius < TRUST.largest:
-            radius *= BFGS.growth
-            move = region.step(radius)
-        if move.decrease <= smallest_decrease(here.value, tolerance):
-            return theta, here, "converged", spent
-        if spent >= most:
-            return theta, here, "iteration limit", spent
-        begin = Request(Objective.SCORE, theta, level)
-        point, _, _ = yield from weak_wolfe(begin, here, move.step, move.decrease, box)
-        spent += 1
-        made = np.linalg.norm(point - theta) / max(float(np.linalg.norm(move.step)), 1e-300)
-        if made == 0.0:
-            return theta, here, "stalled", spent
-        if made < 0.9:
-            radius = max(1.0, radius / BFGS.growth)
-        elif move.length > 0.8 * radius:
-            radius = min(BFGS.growth * radius, TRUST.largest)
-        theta, near = point, 0.3 * tolerance
-        matrix = _without_signs(region, here.hessian, metric)
+    return move, radius
+
+
+def _next_radius(radius: float, move: BoxStep, made: FloatArray) -> float:
+    """The radius after a line search along a step `move` made the step `made` (P,)."""
+    part = np.linalg.norm(made) / max(float(np.linalg.norm(move.step)), 1e-300)
+    if part < 0.9:
+        return max(1.0, radius / BFGS.growth)
+    if move.length > 0.8 * radius:
+        return min(BFGS.growth * radius, TRUST.largest)
+    return radius
+
+
+def _without_signs(region: Region, hessian: FloatArray, metric: FloatArray) -> FloatArray:
+    """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction.
+
+    Held coordinates stand apart: with the metric's entries beside a flatter block it would not be
+    definite when one of them becomes free.
+    """
+    block = np.ix_(region.at, region.at)
+    values, vectors = scipy.linalg.eigh(hessian[block], metric[block])
+    half = metric[block] @ vectors
+    matrix = np.diag(np.diagonal(metric))
+    matrix[block] = (half * np.maximum(np.abs(values), BFGS.flattest)) @ half.T
+    return matrix + BFGS.margin * np.diag(np.diagonal(matrix))

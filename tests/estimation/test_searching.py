@@ -150,7 +150,7 @@ def test_compiled_iterations_feel_the_spring(climb, monkeypatch):
     def end():
         own = problem.restart()
         if climb == "newton":
-            return drive([Newton(1e-10).climb(own, truth)], [own], 1)[0][0]
+            return drive([Newton(1e-10).climb(own, truth)], [own], 1)[0][0].theta
         return drive([bfgs_steps(own, truth, -1, 400, 1e-12)], [own], 1)[0][0]
 
     compiled = end()

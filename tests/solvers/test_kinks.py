@@ -181,7 +181,7 @@ def test_climb_is_monotone_and_ends_at_its_lowest_value(truth):
         try:
             request = climb.send(seen[-1])
         except StopIteration as stop:
-            _, here, status, _, reach = stop.value
+            (_, status, _, reach, *_), here = stop.value
             break
     assert status == "converged"
     assert 0.0 < reach <= 1.0

@@ -13,7 +13,7 @@ from moestat.estimation.starts import GivenStarts, TruthStarts
 from moestat.solvers import MomentNewton, Newton
 from moestat.solvers.driver import drive
 from moestat.solvers.merging_atoms.corrector import Ridge
-from moestat.solvers.merging_atoms.moment_newton import _open_box
+from moestat.solvers.merging_atoms.kinks import _open_box
 from moestat.solvers.merging_atoms.moments import MomentChart, Moments, Path
 from moestat.solvers.merging_atoms.steps import _Model, _objective, _Proposal, moment_steps
 from moestat.solvers.problem import (
@@ -476,7 +476,7 @@ def test_corrections_converge_at_once_where_the_model_nearly_fits(truth):
     X, y, weight = moestat.sample_weighted(family, theta, 1e14, rng=0, design=WIDE)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
     metric, box = problem.metric(theta), _box(family)
-    theta, here, status, _ = drive(
+    (theta, status, *_), here = drive(
         [moment_steps(problem, theta, metric, *box, 1e-9, 100)], [problem]
     )[0]
     assert status == "converged"

@@ -194,7 +194,8 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
         (ended,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
         theta = ended.theta
     else:
-        ((theta, *_),) = drive([Newton().climb(single, origin)], [single], threads=1)
+        ((end, _),) = drive([Newton().climb(single, origin)], [single], threads=1)
+        theta = end.theta
     atom, shared = single.family.split(theta)
     centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
     if single.family.expert.block is None:

@@ -2,116 +2,58 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, real_in
-from moestat.solvers.certificate import certify
-from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
-from moestat.solvers.needs import Needs
-from moestat.solvers.problem import Iteration, Objective, Problem, Request
+from moestat.base.validate import positive_int
+from moestat.solvers.em.steps import EMMap
+from moestat.solvers.problem import End, Evaluation, Iteration, Problem
 from moestat.solvers.rules import EM_RULES
-from moestat.solvers.solution import Solution
-from moestat.solvers.trust_region.newton_loop import newton_steps
+from moestat.solvers.shell import LevelSolver
 
 
 @dataclass(frozen=True)
-class Climb:
-    """The end of one climb: parameters, every log-likelihood, status and number of E-steps."""
+class EMSolver(LevelSolver):
+    """A solver that climbs by EM steps; subclasses climb in their own ways.
 
-    theta: FloatArray
-    path: list[float]
-    status: str
-    iterations: int
-
-
-class EMMap:
-    """The two halves of an EM iteration on one level of the data.
-
-    The start (P,) of the climb fixes the metric and the box.  The M-step is solved a thousand times
-    more precisely than the climb, in so many Newton steps at most.
+    Parameters
+    ----------
+    tolerance : float
+        A climb ends where the log-likelihood changes by less than this, relative to its size.
+    max_iterations : int
+        Largest number of E-steps.
+    m_step_iterations : int
+        Largest number of Newton steps in one M-step.
+    name : str
+        Name in the registry.
     """
-
-    def __init__(
-        self,
-        problem: Problem,
-        start: FloatArray,
-        level: int,
-        tolerance: float,
-        m_step_iterations: int,
-    ) -> None:
-        self.problem = problem
-        self.family = problem.family
-        self.level = level
-        self.metric = problem.metric(start)
-        self.lower, self.upper = self.family.box_at(start)
-        self._tolerance, self._iterations = EM_RULES.negligible * tolerance, m_step_iterations
-        self._closed_form = has_closed_form(self.family)
-
-    def expect(self, theta: FloatArray) -> Iteration[float]:
-        """E-step: minus the log-likelihood at theta (P,), whose responsibilities are kept."""
-        return (yield Request(Objective.EXPECTATION, theta, self.level)).value
-
-    def maximise(self, theta: FloatArray, value: float) -> Iteration[FloatArray]:
-        """M-step for the responsibilities of the last E-step, which was at theta (P,)."""
-        if self._closed_form:
-            here = yield Request(Objective.COMPLETE, theta, self.level)
-            theta = regress(self.family, theta, here)
-        ran = yield from newton_steps(
-            self.problem,
-            Objective.COMPLETE,
-            theta,
-            self._tolerance * abs(value),
-            self._iterations,
-            self.level,
-            (self.metric, self.lower, self.upper),
-        )
-        return ran.theta
-
-
-@dataclass(frozen=True)
-class EMSolver(ABC):
-    """What the solvers that climb by EM steps have in common; each climbs in its own way."""
 
     tolerance: float
     max_iterations: int
     m_step_iterations: int
     name: str
 
-    needs: ClassVar[Needs] = Needs()
-
     def __post_init__(self) -> None:
-        real_in("tolerance", self.tolerance, 0.0, open_low=True)
-        positive_int("max_iterations", self.max_iterations)
+        super().__post_init__()
         positive_int("m_step_iterations", self.m_step_iterations)
 
-    def steps(self, problem: Problem, start: FloatArray) -> Iteration[Solution]:
-        """The iteration from `start` (P,), already inside the box.
+    def climb(self, problem: Problem, start: FloatArray) -> Iteration[tuple[End, Evaluation]]:
+        """The iteration from `start` (P,) without a certificate: the end and its evaluation.
 
-        It climbs on compressed data, then on finer ones until the end holds on all of the data.
+        Each climb begins at the start.  The first one is on compressed data, the next ones on finer
+        data, until the log-likelihood at the end is the same on all of the data.
         """
-        self.needs.check(self.name, problem.family)
-        exact = [i for i, data in enumerate(problem.data.levels) if not data.preview]
-        # The coarsest of several levels would have to be left too often.
+        exact = [level for level, data in enumerate(problem.data.levels) if not data.preview]
+        # The coarsest of several levels would nearly always be followed by a finer one.
         exact = exact[min(1, max(len(exact) - 2, 0)) :]
         while True:
-            level = exact.pop(0)
-            em = EMMap(problem, start, level, self.tolerance, self.m_step_iterations)
-            end = yield from self._climb(em, start)
-            here = yield Request(Objective.OBSERVED, end.theta)
-            least = EM_RULES.negligible * self.tolerance * abs(here.value)
-            if not exact or abs(-here.value - end.path[-1]) <= least:
-                break
-        certificate = certify(
-            problem, end.theta, here, problem.metric(end.theta), end.status, end.iterations
-        )
-        return Solution(end.theta, -here.value, here.hessian, certificate, tuple(end.path))
-
-    @abstractmethod
-    def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
-        """The climb from theta (P,) on the level of `em`."""
+            end, _ = yield from self.climb_level(
+                problem, exact.pop(0), start, self.tolerance, self.max_iterations
+            )
+            evaluation = yield self.final_request(problem, end.theta)
+            negligible = EM_RULES.negligible * self.tolerance * abs(evaluation.value)
+            if not exact or abs(-evaluation.value - end.path[-1]) <= negligible:
+                return end, evaluation
 
 
 @dataclass(frozen=True)
@@ -153,13 +95,23 @@ class EM(EMSolver):
     m_step_iterations: int = 20
     name: str = "em"
 
-    def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """E-steps and M-steps in turn, from theta (P,), on one level of the data."""
+        em = EMMap(problem, theta, level, tolerance, self.m_step_iterations)
         value = yield from em.expect(theta)
-        path = [-value]
-        for _ in range(self.max_iterations):
+        path, status = [-value], "iteration limit"
+        for _ in range(max_iterations):
             theta = yield from em.maximise(theta, value)
             before, value = value, (yield from em.expect(theta))
             path.append(-value)
-            if abs(before - value) <= self.tolerance * abs(before):
-                return Climb(theta, path, "converged", len(path) - 1)
-        return Climb(theta, path, "iteration limit", len(path) - 1)
+            if abs(before - value) <= tolerance * abs(before):
+                status = "converged"
+                break
+        return End(theta, status, len(path) - 1, path=tuple(path)), None

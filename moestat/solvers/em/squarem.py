@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.solvers.em.em import Climb, EMMap, EMSolver
-from moestat.solvers.problem import Iteration
+from moestat.solvers.em.em import EMSolver
+from moestat.solvers.em.steps import EMMap
+from moestat.solvers.problem import End, Iteration, Problem
 from moestat.solvers.rules import EM_RULES
 
 
@@ -50,12 +51,20 @@ class SQUAREM(EMSolver):
     m_step_iterations: int = 20
     name: str = "squarem"
 
-    def _climb(self, em: EMMap, theta: FloatArray) -> Iteration[Climb]:
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """Cycles of two EM steps and an extrapolation from theta (P,), on one level."""
+        em = EMMap(problem, theta, level, tolerance, self.m_step_iterations)
         value = yield from em.expect(theta)
-        path = [-value]
-        expected = 0
-        longest = EM_RULES.factor
-        while expected < self.max_iterations:
+        path, status = [-value], "iteration limit"
+        expected, longest = 0, EM_RULES.factor
+        while expected < max_iterations:
             before = value
             one = yield from em.maximise(theta, value)
             value = yield from em.expect(one)
@@ -72,9 +81,10 @@ class SQUAREM(EMSolver):
                 value = yield from em.expect(theta)
                 expected += 1
             path.append(-value)
-            if abs(before - value) <= self.tolerance * abs(before):
-                return Climb(theta, path, "converged", expected)
-        return Climb(theta, path, "iteration limit", expected)
+            if abs(before - value) <= tolerance * abs(before):
+                status = "converged"
+                break
+        return End(theta, status, expected, path=tuple(path)), None
 
 
 def _extrapolate(

@@ -11,17 +11,18 @@ made anew.  The idea of the hybrid: Al-Baali and Fletcher (1985); Fletcher and X
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver, smallest_gain
+from moestat.solvers.least_squares.base import LeastSquaresSolver, smallest_gain
 from moestat.solvers.least_squares.gauss_newton import balance, feature_metric
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.problem import (
+    End,
     Evaluation,
     Iteration,
     Objective,
@@ -32,30 +33,6 @@ from moestat.solvers.problem import (
 from moestat.solvers.rules import BFGS, GAIN_LIMIT, SQUARES, TRUST
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.region import eigenbasis_step, free_coordinates
-
-
-@dataclass
-class _Trail:
-    """Where a fit is on one level of the data, and its last gradients in (theta, gradient)."""
-
-    theta: FloatArray
-    value: float
-    gradient: FloatArray
-    gradients: deque[tuple[FloatArray, FloatArray]] = field(
-        default_factory=lambda: deque(maxlen=SQUARES.bundle)
-    )
-    steps: int = 0
-
-
-class _Metric(NamedTuple):
-    """Where steps start: the inverse (F, F) of the matrix over the free coordinates `at` (F,).
-
-    The matrix is in units of log-likelihood; `whole` (P, P) is the metric of the predictors.
-    """
-
-    at: IntArray
-    inverse: FloatArray
-    whole: FloatArray
 
 
 @dataclass(frozen=True)
@@ -91,139 +68,185 @@ class GaussNewtonBFGS(LeastSquaresSolver):
     max_iterations: int = 5000
     name: str = "gauss-newton-bfgs"
 
-    preview_tolerance = SQUARES.preview
+    preview_tolerance: ClassVar[float] = SQUARES.preview
 
-    def _descend(
-        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[Descent]:
-        trail, status = yield from _descend(problem, theta, level, tolerance, most)
-        return Descent(trail.theta, status, trail.steps, tuple(trail.gradients))
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """Rounds of BFGS steps from theta (P,), each from a new matrix, on one level."""
+        data, kinked = problem.data.levels[level], problem.family.has_kinked_mean
+        size, exact_fit = float(data.weight.sum()), rounding_level(data.y, data.weight)
+        smallest = smallest_gain(tolerance, size)
+        trail = _Trail(problem, level, theta)
+        by_hessian = is_last = False
+        while True:
+            objective = Objective.NEWTON if by_hessian else Objective.GAUSS_NEWTON
+            here = yield Request(objective, trail.theta, level)
+            trail.take(here, variance_of(here.value, size))
+            if here.value <= exact_fit:
+                return trail.end("converged"), None
+            if trail.steps >= max_iterations:
+                return trail.end("iteration limit"), None
+            predicted = 0.0
+            if by_hessian:
+                start, step, predicted = _from_hessian(trail, here)
+                if predicted <= smallest:
+                    return trail.end("converged"), None
+                yield from trail.search(step, predicted)
+            else:
+                start = _from_gauss_newton(trail, here)
+            steps = max_iterations if is_last else BFGS.steps
+            flat = yield from _bfgs_round(trail, start, smallest, steps)
+            gain = (here.value - trail.value) / trail.variance
+            if by_hessian and gain < TRUST.accept * predicted:
+                return trail.end("stalled"), None
+            if data.preview and (flat or gain < tolerance):
+                return trail.end("converged"), None
+            if is_last:
+                before = trail.value
+                balanced = yield from _cross_kinks(trail, start)
+                if balanced or before - trail.value < SQUARES.last * trail.variance:
+                    return trail.end("converged" if balanced else "stalled"), None
+            is_last = kinked and (flat or gain < SQUARES.last)
+            by_hessian = not kinked and not data.preview and (by_hessian or flat)
 
 
-def _descend(
-    problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-) -> Iteration[tuple[_Trail, str]]:
-    """Minimise on one level of the data; returns where that ended, and how."""
-    data, kinked = problem.data.levels[level], problem.family.has_kinked_mean
-    size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
-    whole = feature_metric(problem)
-    least = smallest_gain(tolerance, size)
-    trail = _Trail(theta, np.inf, np.zeros_like(theta))
-    near = last = False
-    while True:
-        here = yield Request(
-            Objective.NEWTON if near else Objective.GAUSS_NEWTON, trail.theta, level
+class _Trail:
+    """Where a climb is on one level of the data, and its last gradients with their places."""
+
+    def __init__(self, problem: Problem, level: int, theta: FloatArray) -> None:
+        self.problem, self.level = problem, level
+        self.metric = feature_metric(problem)
+        """Metric (P, P) of the predictors."""
+        self.theta, self.value, self.gradient = theta, np.inf, np.zeros_like(theta)
+        self.variance = 1.0
+        """Residual variance: the unit in which half the sum of squares is a log-likelihood."""
+        self.gradients: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=SQUARES.bundle)
+        self.steps = 0
+
+    def take(self, here: Evaluation, variance: float) -> None:
+        """Take value and gradient at theta from an evaluation, and the variance."""
+        self.value, self.gradient, self.variance = here.value, here.gradient, variance
+
+    def end(self, status: str) -> End:
+        """The end of the climb, here."""
+        return End(self.theta, status, self.steps, gradients=tuple(self.gradients))
+
+    def search(self, step: FloatArray, predicted: float) -> Iteration[None]:
+        """Move along a step (P,) to where both weak conditions of Wolfe hold, inside the box.
+
+        The step is predicted to gain so much.  The first trial changes the predictors by no more
+        than 1.  Where no trial decreases the value, theta stays the same array.
+        """
+        length = float(np.sqrt(step @ self.metric @ step))
+        self.theta, there, tried = yield from weak_wolfe(
+            Request(Objective.GRADIENT, self.theta, self.level),
+            ValueGradient(self.value, self.gradient),
+            step,
+            predicted * self.variance,
+            self.problem.family.box_at(self.theta),
+            min(1.0, 1.0 / max(length, 1e-300)),
         )
-        trail.value, trail.gradient = here.value, here.gradient
-        variance = variance_of(here.value, size)
-        if here.value <= nothing:
-            return trail, "converged"
-        if trail.steps >= most:
-            return trail, "iteration limit"
-        if near:
-            ahead, leap, predicted = _newton(problem, trail.theta, here, variance, whole)
-            if predicted <= least:
-                return trail, "converged"
-            yield from _search(problem, level, trail, leap, predicted, variance, whole)
-        else:
-            ahead, predicted = _gauss_newton(problem, trail.theta, here, variance, whole), 0.0
-        rounds = most if last else BFGS.steps
-        flat = yield from _round(problem, level, trail, ahead, variance, least, rounds)
-        gained = (here.value - trail.value) / variance
-        if near and gained < TRUST.accept * predicted:
-            return trail, "stalled"
-        if data.preview and (flat or gained < tolerance):
-            return trail, "converged"
-        if last:
-            before = trail.value
-            balanced = yield from _cross(problem, level, trail, ahead, variance)
-            if balanced or before - trail.value < SQUARES.last * variance:
-                return trail, "converged" if balanced else "stalled"
-        last = kinked and (flat or gained < SQUARES.last)
-        near = not kinked and not data.preview and (near or flat)
+        self.value, self.gradient = there.value, there.gradient
+        self.gradients.extend(tried)
+        self.steps += 1
+
+    def free(self) -> IntArray:
+        """Coordinates that can move downhill."""
+        box = self.problem.family.box_at(self.theta)
+        return np.flatnonzero(free_coordinates(self.theta, self.gradient, *box))
 
 
-def _free(problem: Problem, theta: FloatArray, here: Evaluation) -> IntArray:
-    """Coordinates that can move downhill."""
-    return np.flatnonzero(free_coordinates(theta, here.gradient, *problem.family.box_at(theta)))
+class _Start(NamedTuple):
+    """The matrix that a round of BFGS steps starts from, by its inverse in units of the variance.
+
+    The inverse (F, F) is over the free coordinates `at` (F,).
+    """
+
+    at: IntArray
+    inverse: FloatArray
 
 
-def _gauss_newton(
-    problem: Problem, theta: FloatArray, here: Evaluation, variance: float, whole: FloatArray
-) -> _Metric:
-    """The metric of ``J'J``, not quite flat in any direction."""
-    at = _free(problem, theta, here)
+def _from_gauss_newton(trail: _Trail, here: Evaluation) -> _Start:
+    """The start from ``J'J``, made definite."""
+    at = trail.free()
     block = np.ix_(at, at)
-    matrix = here.hessian[block] / variance
+    matrix = here.hessian[block] / trail.variance
     # At n = 1e14 the matrix is rounded by more than the least curvature.
-    largest = float(np.max(np.diag(matrix) / np.diag(whole)[at], initial=0.0))
-    matrix += max(SQUARES.shallowest, TRUST.rounding * largest) * whole[block]
+    largest = float(np.max(np.diag(matrix) / np.diag(trail.metric)[at], initial=0.0))
+    matrix += max(SQUARES.shallowest, TRUST.rounding * largest) * trail.metric[block]
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
-    return _Metric(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False), whole)
+    return _Start(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False))
 
 
-def _newton(
-    problem: Problem, theta: FloatArray, here: Evaluation, variance: float, whole: FloatArray
-) -> tuple[_Metric, FloatArray, float]:
-    """The metric of the Hessian with its signs dropped, Newton's step (P,), what that predicts."""
-    at = _free(problem, theta, here)
+def _from_hessian(trail: _Trail, here: Evaluation) -> tuple[_Start, FloatArray, float]:
+    """The start from the Hessian without its signs; Newton's step (P,) and its predicted gain."""
+    at = trail.free()
     block = np.ix_(at, at)
-    values, vectors = scipy.linalg.eigh(here.hessian[block] / variance, whole[block])
-    slope = vectors.T @ here.gradient[at] / variance
-    leap = eigenbasis_step(values, slope, 1.0)
-    predicted = -float(slope @ leap + 0.5 * (values * leap) @ leap)
+    values, vectors = scipy.linalg.eigh(here.hessian[block] / trail.variance, trail.metric[block])
+    slope = vectors.T @ here.gradient[at] / trail.variance
+    inner = eigenbasis_step(values, slope, 1.0)
+    predicted = -float(slope @ inner + 0.5 * (values * inner) @ inner)
     inverse = (vectors / np.maximum(np.abs(values), SQUARES.shallowest)) @ vectors.T
-    step = np.zeros_like(theta)
-    step[at] = vectors @ leap
-    return _Metric(at, inverse, whole), step, predicted
+    step = np.zeros_like(trail.theta)
+    step[at] = vectors @ inner
+    return _Start(at, inverse), step, predicted
 
 
-def _round(
-    problem: Problem,
-    level: int,
-    trail: _Trail,
-    ahead: _Metric,
-    variance: float,
-    least: float,
-    most: int,
-) -> Iteration[bool]:
+def _bfgs_round(trail: _Trail, start: _Start, smallest: float, max_steps: int) -> Iteration[bool]:
     """BFGS steps along the trail; returns whether they ended as no further gain was predicted."""
-    at, inverse = ahead.at, ahead.inverse
+    at, inverse = start
     milestone = trail.value
-    for step_number in range(1, most + 1):
+    for step_number in range(1, max_steps + 1):
         before = trail.theta
-        at, inverse, step = _inside(problem, before, trail.gradient / variance, at, inverse)
-        slope = trail.gradient[at] / variance
+        at, inverse, step = _descent(trail, trail.gradient / trail.variance, at, inverse)
+        slope = trail.gradient[at] / trail.variance
         predicted = -float(slope @ step[at])
-        if predicted <= 2.0 * least:
+        if predicted <= 2.0 * smallest:
             return True
-        yield from _search(problem, level, trail, step, predicted, variance, ahead.whole)
+        yield from trail.search(step, predicted)
         if trail.theta is before:
             return False
-        moved = (trail.theta - before)[at]
-        change = trail.gradient[at] / variance - slope
-        along = float(moved @ change)
-        if along > 0.0:
-            mapped = inverse @ change
-            inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
-            cross = np.outer(mapped, moved) / along
-            inverse -= cross + cross.T
+        inverse = _update(
+            inverse, (trail.theta - before)[at], trail.gradient[at] / trail.variance - slope
+        )
         if step_number % BFGS.steps == 0:
-            if milestone - trail.value < GAIN_LIMIT * variance:
+            if milestone - trail.value < GAIN_LIMIT * trail.variance:
                 return False
             milestone = trail.value
     return False
 
 
-def _inside(
-    problem: Problem, theta: FloatArray, slope: FloatArray, at: IntArray, inverse: FloatArray
+def _update(inverse: FloatArray, moved: FloatArray, change: FloatArray) -> FloatArray:
+    """The BFGS update of an inverse (F, F) by a step (F,) and the gradient's change (F,).
+
+    Without curvature along the step the inverse stays as it is.
+    """
+    along = float(moved @ change)
+    if not along > 0.0:
+        return inverse
+    mapped = inverse @ change
+    inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
+    cross = np.outer(mapped, moved) / along
+    inverse -= cross + cross.T
+    return inverse
+
+
+def _descent(
+    trail: _Trail, slope: FloatArray, at: IntArray, inverse: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """The step (P,) against a slope (P,) that does not leave the box at once.
 
-    Coordinates on an edge that it would cross are held there: returns those left over, and the
-    inverse of the matrix over them.
+    A coordinate on an edge that the step would cross is held there.  Returns the coordinates that
+    remain, the inverse over them, and the step.
     """
-    lower, upper = problem.family.box_at(theta)
+    lower, upper = trail.problem.family.box_at(trail.theta)
+    theta = trail.theta
     while True:
         step = np.zeros_like(theta)
         step[at] = -inverse @ slope[at]
@@ -233,28 +256,32 @@ def _inside(
         at, inverse = at[stays], _held(inverse, stays)
 
 
-def _cross(
-    problem: Problem, level: int, trail: _Trail, ahead: _Metric, variance: float
-) -> Iteration[bool]:
+def _cross_kinks(trail: _Trail, start: _Start) -> Iteration[bool]:
     """Steps across kinks, along balanced gradients; returns whether these predict no further gain.
 
     A trial that fails lies behind a kink, and its gradient enters the next balance: gradient
     sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
     """
-    at, inverse, whole = ahead
+    at, inverse = start
     for _ in range(SQUARES.crossings):
         root = _root(inverse)
-        found = balance(
-            trail.theta, trail.gradient, trail.gradients, at, root, whole, SQUARES.reach
+        balanced = balance(
+            trail.theta,
+            trail.gradient,
+            trail.gradients,
+            at,
+            root,
+            trail.metric,
+            SQUARES.reach,
         )
         slope = np.zeros_like(trail.theta)
-        slope[at] = found.gradient / variance
-        at, inverse, step = _inside(problem, trail.theta, slope, at, inverse)
+        slope[at] = balanced.gradient / trail.variance
+        at, inverse, step = _descent(trail, slope, at, inverse)
         predicted = -float(slope @ step)
         # The certificate's matrix has directions that are flatter than those of the metric.
         if predicted <= 0.1 * GAIN_LIMIT:
             return True
-        yield from _search(problem, level, trail, step, predicted, variance, whole)
+        yield from trail.search(step, predicted)
     return False
 
 
@@ -270,32 +297,3 @@ def _held(inverse: FloatArray, inside: np.ndarray) -> FloatArray:
     cross = inverse[np.ix_(inside, ~inside)]
     local = scipy.linalg.solve(inverse[np.ix_(~inside, ~inside)], cross.T, assume_a="pos")
     return inverse[np.ix_(inside, inside)] - cross @ local
-
-
-def _search(
-    problem: Problem,
-    level: int,
-    trail: _Trail,
-    step: FloatArray,
-    predicted: float,
-    variance: float,
-    whole: FloatArray,
-) -> Iteration[None]:
-    """Move the trail along a step to where both weak conditions of Wolfe hold, inside the box.
-
-    The first trial changes the predictors by no more than 1.  The trail stays where it is when
-    no trial decreases the value.
-    """
-    here = ValueGradient(trail.value, trail.gradient)
-    first = min(1.0, 1.0 / max(float(np.sqrt(step @ whole @ step)), 1e-300))
-    trail.theta, there, tried = yield from weak_wolfe(
-        Request(Objective.GRADIENT, trail.theta, level),
-        here,
-        step,
-        predicted * variance,
-        problem.family.box_at(trail.theta),
-        first,
-    )
-    trail.value, trail.gradient = there.value, there.gradient
-    trail.gradients.extend(tried)
-    trail.steps += 1

@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from moestat.base.types import FloatArray
-from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver, smallest_gain
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.least_squares.base import LeastSquaresSolver, smallest_gain
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Value
 from moestat.solvers.rules import GAIN_LIMIT, SQUARES, TRUST, ZERO_CURVATURE
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.decrease import straight_decrease
 from moestat.solvers.trust_region.region import free_coordinates
-
-
-def _damped_step(
-    theta: FloatArray,
-    here: Evaluation,
-    damping: float,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> tuple[FloatArray, float] | None:
-    """The minimiser of the damped Gauss-Newton model in the box and the model's decrease.
-
-    The damping of a coordinate is in units of its own curvature, so that the step does not depend
-    on the units of the parameters.  A coordinate whose step would leave the box ends on its edge,
-    and the others are solved for again.  None when the damped matrix is not positive definite.
-    """
-    gradient, hessian = here.gradient, here.hessian
-    curvature = np.diag(hessian)
-    scale = np.maximum(curvature, ZERO_CURVATURE * max(float(curvature.max()), 1e-300))
-    free = free_coordinates(theta, gradient, lower, upper)
-    step = np.zeros_like(theta)
-    while True:
-        at = np.flatnonzero(free)
-        if at.size == 0:
-            break
-        matrix = np.asfortranarray(hessian[np.ix_(at, at)])
-        matrix[np.diag_indices(at.size)] += damping * scale[at]
-        edge = np.flatnonzero(step * ~free)
-        right_side = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
-        try:
-            factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return None
-        step[at] = scipy.linalg.cho_solve(factor, right_side, check_finite=False)
-        moved = theta + step
-        out = free & ((moved < lower) | (moved > upper))
-        if not out.any():
-            break
-        step[out] = np.clip(moved[out], lower[out], upper[out]) - theta[out]
-        free &= ~out
-    return step, -float(gradient @ step + 0.5 * step @ (hessian @ step))
 
 
 @dataclass(frozen=True)
@@ -92,51 +53,118 @@ class LevenbergMarquardt(LeastSquaresSolver):
     max_iterations: int = 1000
     name: str = "levenberg-marquardt"
 
-    def _descend(
-        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[Descent]:
-        lower, upper = problem.family.box_at(theta)
-        data = problem.data.levels[level]
-        size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """Damped Gauss-Newton steps from theta (P,), on one level of the data."""
+        data, box = problem.data.levels[level], problem.family.box_at(theta)
+        size, exact_fit = float(data.weight.sum()), rounding_level(data.y, data.weight)
+        smallest, rounding = smallest_gain(tolerance, size), TRUST.rounding * size
         damping, growth = SQUARES.damping, 2.0
         here = yield Request(Objective.GAUSS_NEWTON, theta, level)
         milestone = here.value
-        for iteration in range(most):
-            if here.value <= nothing:
-                return Descent(theta, "converged", iteration)
+        for iteration in range(max_iterations):
+            if here.value <= exact_fit:
+                return End(theta, "converged", iteration), None
             variance = variance_of(here.value, size)
             if iteration % TRUST.patience == TRUST.patience - 1:
                 if milestone - here.value < GAIN_LIMIT * variance:
-                    return Descent(theta, "stalled", iteration)
+                    return End(theta, "stalled", iteration), None
                 milestone = here.value
-            found = _damped_step(theta, here, damping, lower, upper)
-            ratio, trial, there = -1.0, theta, here
-            if found is not None:
-                step, decrease = found
-                # Below the rounding error of the value only gradients show a decrease.
-                rounding = TRUST.rounding * size
-                least = smallest_gain(tolerance, size)
-                if 0.0 <= decrease <= least * variance and damping <= 1.0:
-                    return Descent(theta, "converged", iteration)
-                trial = np.clip(theta + step, lower, upper)
-                small = decrease <= rounding * variance
-                there = yield Request(
-                    Objective.GAUSS_NEWTON if small else Objective.RESIDUALS, trial, level
-                )
-                gained = here.value - there.value
-                if small and abs(gained) <= rounding * variance:
-                    gained = straight_decrease(step, here, there)
-                if decrease > 0.0 and np.isfinite(there.value):
-                    ratio = gained / decrease
+            trial, there, ratio = theta, here, -1.0
+            proposal = _damped_step(theta, here, damping, *box)
+            if proposal is not None:
+                if 0.0 <= proposal.decrease <= smallest * variance and damping <= 1.0:
+                    return End(theta, "converged", iteration), None
+                trial = np.clip(theta + proposal.step, *box)
+                there, ratio = yield from _try(trial, here, proposal, level, rounding * variance)
+                if ratio <= TRUST.accept and (trial == theta).all():
+                    return End(theta, "stalled", iteration + 1), None
             if ratio > TRUST.accept:
                 theta = trial
-                here = there
-                if not isinstance(there, Evaluation):
-                    here = yield Request(Objective.GAUSS_NEWTON, trial, level)
-                damping *= max(1 / 3, 1 - (2 * ratio - 1) ** 3)
-                growth = 2.0
+                if isinstance(there, Evaluation):
+                    here = there
+                else:
+                    here = yield Request(Objective.GAUSS_NEWTON, theta, level)
+                damping, growth = damping * _shrinkage(ratio), 2.0
             else:
                 damping, growth = damping * growth, 2.0 * growth
-                if found is not None and np.array_equal(trial, theta):
-                    return Descent(theta, "stalled", iteration + 1)
-        return Descent(theta, "iteration limit", most)
+        return End(theta, "iteration limit", max_iterations), None
+
+
+def _shrinkage(ratio: float) -> float:
+    """Factor of the damping after a good step: Nielsen (1999), with gamma = 3, beta = 2, p = 3.
+
+    The ratio is the decrease in units of the predicted one.
+    """
+    return max(1 / 3, 1 - (2 * ratio - 1) ** 3)
+
+
+class _Proposal(NamedTuple):
+    """A step (P,) and the decrease of the Gauss-Newton model."""
+
+    step: FloatArray
+    decrease: float
+
+
+def _damped_step(
+    theta: FloatArray,
+    here: Evaluation,
+    damping: float,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> _Proposal | None:
+    """The minimiser of the damped Gauss-Newton model in the box and the model's decrease.
+
+    The damping of a coordinate is in units of its own curvature, so that the step does not depend
+    on the units of the parameters.  A coordinate whose step would leave the box ends on its edge,
+    and the others are solved for again.  None when the damped matrix is not positive definite.
+    """
+    gradient, hessian = here.gradient, here.hessian
+    curvature = np.diag(hessian)
+    scale = np.maximum(curvature, ZERO_CURVATURE * max(float(curvature.max()), 1e-300))
+    free = free_coordinates(theta, gradient, lower, upper)
+    step = np.zeros_like(theta)
+    while True:
+        at = np.flatnonzero(free)
+        if at.size == 0:
+            break
+        matrix = np.asfortranarray(hessian[np.ix_(at, at)])
+        matrix[np.diag_indices(at.size)] += damping * scale[at]
+        edge = np.flatnonzero(step * ~free)
+        right_side = -gradient[at] - hessian[np.ix_(at, edge)] @ step[edge]
+        try:
+            factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return None
+        step[at] = scipy.linalg.cho_solve(factor, right_side, check_finite=False)
+        moved = theta + step
+        out = free & ((moved < lower) | (moved > upper))
+        if not out.any():
+            break
+        step[out] = np.clip(moved[out], lower[out], upper[out]) - theta[out]
+        free &= ~out
+    return _Proposal(step, -float(gradient @ step + 0.5 * step @ (hessian @ step)))
+
+
+def _try(
+    trial: FloatArray, here: Evaluation, proposal: _Proposal, level: int, rounding: float
+) -> Iteration[tuple[Value, float]]:
+    """The evaluation of a trial (P,), and its decrease in units of the predicted one.
+
+    Values are rounded by `rounding`.  A smaller decrease shows in the derivatives at both ends; an
+    infinite value, and a model that predicts no decrease, give the ratio -1.
+    """
+    small = proposal.decrease <= rounding
+    there = yield Request(Objective.GAUSS_NEWTON if small else Objective.RESIDUALS, trial, level)
+    decrease = here.value - there.value
+    if small and abs(decrease) <= rounding:
+        decrease = straight_decrease(proposal.step, here, there)
+    if proposal.decrease > 0.0 and np.isfinite(there.value):
+        return there, decrease / proposal.decrease
+    return there, -1.0

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from moestat.base.types import FloatArray
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.kinks import between_kinks, kinked_moment_steps
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
-from moestat.solvers.newton import Ended, Newton
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
-from moestat.solvers.trust_region.decrease import finest_decrease, smallest_decrease
-from moestat.solvers.trust_region.kinks import (
-    KinkModel,
-    OneSided,
-    has_kinks,
-    kink_locations,
-    kinked_steps,
-    one_sided,
-)
+from moestat.solvers.newton import Newton
+from moestat.solvers.problem import End, Evaluation, Iteration, Problem
+from moestat.solvers.trust_region.kinks import has_kinks
 
 
 @dataclass(frozen=True)
@@ -83,119 +73,38 @@ class MomentNewton(Newton):
 
     name: str = "moment-newton"
 
-    def _climb(
+    def climb_level(
         self,
         problem: Problem,
         level: int,
         theta: FloatArray,
-        metric: FloatArray,
         tolerance: float,
         max_iterations: int,
-    ) -> Iteration[Ended]:
-        options = problem, level, theta, metric, tolerance, max_iterations
+    ) -> Iteration[tuple[End, Evaluation]]:
+        """Steps in the moments of close atoms from theta (P,), on one level of the data."""
         if problem.family.has_jumps:
-            return (yield from super()._climb(*options))
-        if has_kinks(problem.family):
-            return (yield from _kinked_moment_steps(*options))
-        box = problem.family.box_at(theta)
-        ended = yield from moment_steps(
-            problem, theta, metric, *box, tolerance, max_iterations, level
-        )
-        return *ended, 1.0
-
-    def _model(
-        self, problem: Problem, theta: FloatArray, here: Evaluation, metric: FloatArray
-    ) -> Evaluation:
-        if problem.family.has_jumps:
-            return here
-        if has_kinks(problem.family):
-            return _between_kinks(problem, -1, theta, here, metric)
-        box = problem.family.box_at(theta)
-        return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
-
-
-def _kinked_moment_steps(
-    problem: Problem,
-    level: int,
-    theta: FloatArray,
-    metric: FloatArray,
-    tolerance: float,
-    max_iterations: int,
-) -> Iteration[Ended]:
-    """In turns steps across kinks and, between them, steps in the moments."""
-    spent, at_edge = 0, False
-    while True:
-        patch = min(max_iterations - spent, RULES.patch)
-        theta, here, status, made, reach = yield from kinked_steps(
-            problem, level, theta, metric, tolerance, patch
-        )
-        spent += made
-        if spent >= max_iterations:
-            return theta, here, "iteration limit", spent, reach
-        cell = one_sided(problem, level, theta, here, metric, 1.0)
-        lower, upper = _open_box(problem, cell)
-        inside = np.minimum(np.maximum(theta, lower), upper)
-        theta, here, ended, made = yield from moment_steps(
-            problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
-        )
-        spent += made
-        # A maximum at the edge of the open cell is one on the kink, which may hold it.
-        closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
-        is_done = made == 0 and status == ended == "converged"
-        if is_done and (at_edge or (closed == theta).all()):
-            point, reach, tried = yield from _try_jumps(
-                problem, level, theta, here, metric, tolerance, reach
+            return (
+                yield from super().climb_level(problem, level, theta, tolerance, max_iterations)
             )
-            spent += tried
-            if (point == theta).all() or spent >= max_iterations:
-                return theta, here, ended, spent, reach
-            closed, is_done = point, False
-        theta, at_edge = closed, is_done
+        metric = problem.metric(theta)
+        if has_kinks(problem.family):
+            return (
+                yield from kinked_moment_steps(
+                    problem, level, theta, metric, tolerance, max_iterations
+                )
+            )
+        box = problem.family.box_at(theta)
+        return (
+            yield from moment_steps(problem, theta, metric, *box, tolerance, max_iterations, level)
+        )
 
-
-def _try_jumps(
-    problem: Problem,
-    level: int,
-    theta: FloatArray,
-    here: Evaluation,
-    metric: FloatArray,
-    tolerance: float,
-    reach: float,
-) -> Iteration[tuple[FloatArray, float, int]]:
-    """Try the jumps across kinks that the model in the moments predicts, as a certificate will.
-
-    Steps across kinks know nothing of moments, and with these a curvature may have another sign.
-    Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
-    predict nothing or were tried and lost, and the number of passes.
-    """
-    model, tried = _between_kinks(problem, level, theta, here, metric), 0
-    while True:
-        move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
-        if move.jump == 0.0 or move.decrease <= smallest_decrease(here.value, tolerance):
-            return theta, reach, tried
-        there = yield Request(Objective.OBSERVED, move.point, level)
-        tried += 1
-        if here.value - there.value > finest_decrease(here.value):
-            return move.point, reach, tried
-        reach = 0.25 * min(move.jump, reach)
-
-
-def _between_kinks(
-    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
-) -> Evaluation:
-    """The quadratic model in the moments, with the open cell around theta (P,) as its box."""
-    box = _open_box(problem, one_sided(problem, level, theta, here, metric, 1.0))
-    return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
-
-
-def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:
-    """Bounds (P,) and (P,) of a cell between kinks without the kinks at its edges.
-
-    On a kink a gradient would be that of neither side.  What a kink holds stays there.
-    """
-    locations = kink_locations(problem.family)
-    lower, upper = cell.lower.copy(), cell.upper.copy()
-    margin = RULES.margin * (upper[locations] - lower[locations])
-    lower[locations] += margin
-    upper[locations] -= margin
-    return lower, upper
+    def model(self, problem: Problem, theta: FloatArray, evaluation: Evaluation) -> Evaluation:
+        """The quadratic model in the moments around theta (P,)."""
+        if problem.family.has_jumps:
+            return evaluation
+        metric = problem.metric(theta)
+        if has_kinks(problem.family):
+            return between_kinks(problem, -1, theta, evaluation, metric)
+        box = problem.family.box_at(theta)
+        hessian = model_hessian(problem, theta, evaluation, metric, *box)
+        return replace(evaluation, hessian=hessian)

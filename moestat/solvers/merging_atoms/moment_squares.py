@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from moestat.base.types import FloatArray
-from moestat.solvers.least_squares.base import Descent, LeastSquaresSolver
+from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.least_squares.gauss_newton import feature_metric
 from moestat.solvers.merging_atoms.rules import RULES
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import (
+    End,
     Evaluation,
     InformedEvaluation,
     Iteration,
@@ -20,8 +21,6 @@ from moestat.solvers.problem import (
     Request,
 )
 from moestat.solvers.squares import rounding_level, variance_of
-
-_Walk = tuple[FloatArray, Evaluation, str, int]
 
 
 @dataclass(frozen=True)
@@ -63,26 +62,37 @@ class MomentSquares(LeastSquaresSolver):
 
     needs: ClassVar[Needs] = Needs(regression=True, curvature=True)
 
-    def _descend(
-        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[Descent]:
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """Steps in the moments from theta (P,), in units of the residual variance.
+
+        The steps begin again where the variance has become smaller on the way.
+        """
         data, metric, box = problem.data.levels[level], *_geometry(problem, theta)
-        size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
+        size, exact_fit = float(data.weight.sum()), rounding_level(data.y, data.weight)
         spent, status = 0, "iteration limit"
         here = yield Request(Objective.RESIDUALS, theta, level)
-        while spent < most:
-            variance = variance_of(max(here.value, nothing), size)
-            steps = moment_steps(problem, theta, metric, *box, tolerance, most - spent, level)
-            theta, here, status, made = yield from _in_units(steps, variance)
+        while spent < max_iterations:
+            variance = variance_of(max(here.value, exact_fit), size)
+            left = max_iterations - spent
+            steps = moment_steps(problem, theta, metric, *box, tolerance, left, level)
+            (theta, status, made, *_), here = yield from _in_units(steps, variance)
             spent += made
-            # The units were those of the start.
-            if variance_of(max(here.value, nothing), size) > RULES.steady * variance:
+            if variance_of(max(here.value, exact_fit), size) > RULES.steady * variance:
                 break
-        return Descent(theta, status, spent)
+        return End(theta, status, spent), None
 
-    def _model(self, problem: Problem, theta: FloatArray, here: Evaluation) -> Evaluation:
+    def model(self, problem: Problem, theta: FloatArray, evaluation: Evaluation) -> Evaluation:
+        """The quadratic model in the moments around theta (P,)."""
         metric, box = _geometry(problem, theta)
-        return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+        hessian = model_hessian(problem, theta, evaluation, metric, *box)
+        return replace(evaluation, hessian=hessian)
 
 
 def _geometry(
@@ -92,15 +102,17 @@ def _geometry(
     return feature_metric(problem), problem.family.box_at(theta)
 
 
-def _in_units(steps: Iteration[_Walk], variance: float) -> Iteration[_Walk]:
+def _in_units(
+    steps: Iteration[tuple[End, Evaluation]], variance: float
+) -> Iteration[tuple[End, Evaluation]]:
     """Steps on half the sum of squares in units of a variance, which make it a log-likelihood."""
     there: Evaluation | None = None
     while True:
         try:
             request = next(steps) if there is None else steps.send(there)
         except StopIteration as stop:
-            theta, here, status, passes = stop.value
-            return theta, replace(here, value=here.value * variance), status, passes
+            end, here = stop.value
+            return end, replace(here, value=here.value * variance)
         found: InformedEvaluation = yield replace(request, objective=Objective.NEWTON)
         there = InformedEvaluation(
             found.value / variance,

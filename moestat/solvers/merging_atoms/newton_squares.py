@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moestat.base.types import FloatArray
-from moestat.solvers.least_squares.base import Descent
 from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
-from moestat.solvers.problem import Iteration, Problem
+from moestat.solvers.problem import End, Iteration, Problem
 from moestat.solvers.rules import BFGS
 
 
@@ -46,11 +45,20 @@ class NewtonSquares(MomentSquares):
     max_iterations: int = 5000
     name: str = "newton-squares"
 
-    def _descend(
-        self, problem: Problem, theta: FloatArray, level: int, tolerance: float, most: int
-    ) -> Iteration[Descent]:
+    def climb_level(
+        self,
+        problem: Problem,
+        level: int,
+        theta: FloatArray,
+        tolerance: float,
+        max_iterations: int,
+    ) -> Iteration[tuple[End, None]]:
+        """BFGS steps from theta (P,), then steps in the moments from where these end."""
         first = GaussNewtonBFGS(self.tolerance)
-        near = yield from first._descend(problem, theta, level, tolerance, min(most, BFGS.steps))
-        left = most - near.iterations
-        end = yield from super()._descend(problem, near.theta, level, tolerance, left)
-        return end._replace(iterations=near.iterations + end.iterations)
+        near, _ = yield from first.climb_level(
+            problem, level, theta, tolerance, min(max_iterations, BFGS.steps)
+        )
+        end, _ = yield from super().climb_level(
+            problem, level, near.theta, tolerance, max_iterations - near.iterations
+        )
+        return end._replace(iterations=near.iterations + end.iterations), None

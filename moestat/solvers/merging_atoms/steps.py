@@ -18,7 +18,7 @@ from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moments import Moments, Path
 from moestat.solvers.merging_atoms.rules import RULES
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
 from moestat.solvers.trust_region.region import BoxStep, Region
@@ -245,8 +245,8 @@ def moment_steps(
     tolerance: float,
     max_iterations: int,
     level: int = -1,
-) -> Iteration[tuple[FloatArray, Evaluation, str, int]]:
-    """Minimise minus the log-likelihood; returns (theta, evaluation, status, iterations).
+) -> Iteration[tuple[End, Evaluation]]:
+    """Minimise minus the log-likelihood; returns the end and its evaluation.
 
     A step that gains less than its model predicted has left the ridge.  It gets
     corrections (`moestat.solvers.merging_atoms.corrector`) before it is judged.  Iterations count
@@ -271,7 +271,7 @@ def moment_steps(
                 model = _Model(moments, *refined, metric, lower, upper)
             continue
         if model.is_solved(radius.value, tolerance):
-            return model.theta, model.here, "converged", passes
+            return End(model.theta, "converged", passes), model.here
         proposal = _Proposal(model, move, model.chart.path(move.step))
         landing = yield from _land(proposal, curved, ask)
         passes = passes + 1 + landing.corrections
@@ -287,8 +287,8 @@ def moment_steps(
             curved = landing.corrections > 0
             radius.is_failing = False
         elif radius.value < TRUST.smallest:
-            return model.theta, model.here, "stalled", passes
-    return model.theta, model.here, "iteration limit", passes
+            return End(model.theta, "stalled", passes), model.here
+    return End(model.theta, "iteration limit", passes), model.here
 
 
 def model_hessian(

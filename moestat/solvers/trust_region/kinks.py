@@ -35,7 +35,7 @@ from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.views import empty_rows, keep, row
 from moestat.model.family import Family
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Run
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Run
 from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.corners import Corners, cell_at
 from moestat.solvers.trust_region.decrease import (
@@ -324,11 +324,11 @@ def kinked_steps(
     metric: FloatArray,
     tolerance: float,
     max_iterations: int,
-) -> Iteration[tuple[FloatArray, Evaluation, str, int, float]]:
+) -> Iteration[tuple[End, Evaluation]]:
     """`newton_steps` on the observed data, with the model that knows the kinks.
 
-    Returns (theta, evaluation, status, iterations, reach): no jump of a location within reach
-    predicts more than the tolerance, and of the longer ones the best were tried and lost.
+    Returns the end and its evaluation.  No jump of a location within the end's reach predicts more
+    than the tolerance; of the longer jumps the best were tried and gained nothing.
 
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
@@ -346,7 +346,7 @@ def kinked_steps(
             jumps = True
             move = model.step(radius, reach, jumps)
         if is_converged(move.decrease, move.length, radius, here.value, tolerance):
-            return theta, here, "converged", iteration, reach
+            return End(theta, "converged", iteration, reach), here
         there = yield Request(Objective.OBSERVED, move.point, level)
         decrease = here.value - there.value
         if max(move.decrease, abs(decrease)) <= finest_decrease(here.value):
@@ -366,8 +366,8 @@ def kinked_steps(
         if ratio > TRUST.accept:
             model = KinkModel(problem, level, theta, here, metric, reach)
         elif radius < TRUST.smallest:
-            return theta, here, "stalled", iteration + 1, reach
-    return theta, here, "iteration limit", max_iterations, reach
+            return End(theta, "stalled", iteration + 1, reach), here
+    return End(theta, "iteration limit", max_iterations, reach), here
 
 
 def _beside_kinks(
