@@ -20,7 +20,8 @@ __all__ = [
 
 def _mean(values: Tensor) -> Tensor:
     """The mean; 0 of nothing, where a batch is empty or masked."""
-    return values.mean() if values.numel() else values.sum()
+    # Without a branch: under a compiler the number of rows that a mask keeps is not known.
+    return values.sum() / torch.sym_max(values.numel(), 1)
 
 
 def _whole(values: Tensor) -> Tensor:
@@ -153,10 +154,8 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     1.0
     """
     scores, n_experts = _whole(scores), scores.shape[-1]
-    if not chosen.numel():
-        return scores.sum()
-    shares = load_of(chosen, scores)
-    return n_experts * (shares * scores.softmax(-1).mean(0)).sum()
+    means = scores.softmax(-1).sum(0) / torch.sym_max(scores.shape[0], 1)
+    return n_experts * (load_of(chosen, scores) * means).sum()
 
 
 @door()
