@@ -26,7 +26,7 @@ MEASURE = FAMILY.measure(THETA)
 # Arguments with values that are right; None leaves an optional one out.
 CALLS = {
     moestat.family: {
-        **{"likelihood": "gaussian", "gate": "softmax", "expert": "linear", "n_experts": 1},
+        **{"likelihood": "gaussian", "gate": "softmax", "expert": "linear", "n_experts": None},
         **{"n_features": 1, "n_classes": None, "bounds": None},
     },
     moestat.fit: {

@@ -232,8 +232,15 @@ def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> d
         inputs = found.get(name)
         inputs = [inputs] if isinstance(inputs, str) else inputs
         if is_sequence(inputs):
-            found[name] = [at for f in inputs for at in places_of(f, features, name)]
+            found[name] = _places(inputs, features, name)
     return found
+
+
+def _places(inputs: Any, features: Sequence[str] | None, name: str) -> list[Any]:
+    """Positions of inputs, or of those of each expert."""
+    if name == "expert_inputs" and inputs and all(map(is_sequence, inputs)):
+        return [_places(own, features, name) for own in inputs]
+    return [at for f in inputs for at in places_of(f, features, name)]
 
 
 def in_units_of_inputs(

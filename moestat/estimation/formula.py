@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import is_sequence
+from moestat.base.validate import is_mapping, is_sequence
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula_terms import arguments_of, check_finite, read_terms
+from moestat.estimation.reading.by_expert import count_of
 from moestat.estimation.reading.formula import (
     FormulaInputs,
     response_column,
@@ -32,7 +33,7 @@ __all__ = ["fit_formula"]
 
 @door()
 def fit_formula(
-    formula: str,
+    formula: str | Mapping[Any, str],
     data: Any,
     family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     *,
@@ -58,7 +59,9 @@ def fit_formula(
         those of the caller's, ``I(x ** 2)``, ``.`` for all other columns, names with spaces in
         back-ticks, and ``offset(log(t))`` among the terms of the experts.  A response that is
         censored from above is ``Surv(time, event)``, with an event of 1 where it was seen; one
-        with two bounds is ``cbind(low, high)``.
+        with two bounds is ``cbind(low, high)``.  A table has a formula for each expert, ``{"1":
+        "y ~ x", "2": "y ~ x + z"}``, with the same response, gate, groups and offset; without a
+        bar the gate reads the terms of all.
     data : table, mapping of str to array_like of shape (n,), or source of rows
         The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
         columns that are named are read.  A source is read in parts and need not fit into memory:
@@ -128,10 +131,12 @@ def fit_formula(
     """
     check_options(options, fit_formula, fit)
     how = weights, offset, groups, missing, scope
-    source = as_source(data)
+    source, n_experts = as_source(data), count_of(formula, n_experts)
     if source is not None and not (isinstance(source, LazySource) and source.is_small):
-        known = signature(fit).parameters
-        return fit_source(formula, source, family, n_experts, *how, options, [*known])
+        if is_mapping(formula):
+            raise ValueError("formula: a formula for each expert is for rows in memory")
+        known, text = signature(fit).parameters, cast(str, formula)
+        return fit_source(text, source, family, n_experts, *how, options, [*known])
     made, y, given, own = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None
@@ -139,7 +144,7 @@ def fit_formula(
 
 
 def read_formula(
-    formula: str,
+    formula: str | Mapping[Any, str],
     data: Any,
     family: Any,
     weights: str | None,
@@ -156,10 +161,10 @@ def read_formula(
     asked = read_terms(
         formula, column_names(data), family, weights, offset, groups, missing, scope, options
     )
-    formula, read, groups, scope = asked.formula, asked.read, asked.groups, asked.scope
+    read, groups, scope = asked.read, asked.groups, asked.scope
     columns = asked.columns
     table, kept = _complete(data, asked.names, missing)
-    inputs = FormulaInputs.of(formula, read, table, scope)
+    inputs = FormulaInputs.of(asked.formula, read, table, scope)
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):

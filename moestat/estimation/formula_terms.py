@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.estimation.random_terms import effects_of_formula
+from moestat.estimation.reading.by_expert import Combined, combined
 from moestat.estimation.reading.formula import FormulaInputs, beside, used_names
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.parse import Parsed, parsed
@@ -24,17 +25,18 @@ __all__ = ["Asked", "arguments_of", "check_finite", "read_terms"]
 class Asked:
     """What a fit by formula asks of a table: terms, columns, and arguments of `moestat.fit`."""
 
-    formula: str  # the formula without its random effects
+    formula: str  # the formula without its random effects, of all experts
     read: Parsed
     columns: Sequence[str]  # columns of the table
     names: Sequence[str]  # columns that are read
     groups: str | None
     scope: Mapping[str, Any]
     options: dict[str, Any]
+    own: Combined | None = None  # formulas of the experts, where these differ
 
 
 def read_terms(
-    formula: str,
+    formula: Any,
     columns: Sequence[str],
     family: Any,
     weights: str | None,
@@ -45,7 +47,11 @@ def read_terms(
     options: Mapping[str, Any],
 ) -> Asked:
     """What a formula asks of a table with these columns; arguments are as of `fit_formula`."""
-    options = dict(options)
+    options, own = dict(options), None
+    if is_mapping(formula):
+        others = [each for each in (weights, groups) if each is not None]
+        own = combined(formula, [each for each in columns if each not in others])
+        formula = own.text
     formula, random, grouped = effects_of_formula(formula)
     if random is not None:
         for name, value in (("random", options.get("random")), ("groups", groups)):
@@ -75,7 +81,7 @@ def read_terms(
     scope = _scope_of_caller() if scope is None else scope
     factors = [read.response, *(f for part in read.parts for term in part for f in term)]
     names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
-    return Asked(formula, read, columns, names, groups, scope, options)
+    return Asked(formula, read, columns, names, groups, scope, options, own)
 
 
 def arguments_of(
@@ -91,15 +97,26 @@ def arguments_of(
             f" of as many likelihoods, such as family={['gaussian'] * len(columns_of_response)}."
             " Two columns with one likelihood are bounds, or successes and failures"
         )
-    if not read.has_intercept:
-        names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
+    names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
+    if asked.own is not None and asked.own.without_intercept:
+        known = dict.fromkeys(asked.own.without_intercept, 0.0)
+        options["fixed"] = _without_intercept(options.get("fixed"), formula, names, known)
+    elif not read.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
     made = inputs.inputs_of(table, designs)
     assert made.features is not None
     if len(designs) > 2:
         options["offset"] = made.features.index(_offset_name(designs))
+    own = [designs[0].columns] if asked.own is None else inputs.columns_of(asked.own.parts, table)
+    for i, names in enumerate(own):
+        if lost := [name for name in names if name not in designs[0].columns]:
+            raise ValueError(
+                f"formula: {lost[0]!r} of expert {i + 1} is coded otherwise beside the terms of the"
+                " other experts; name the same main effects, or the same intercept"
+            )
+    read_by = [[made.features.index(name) for name in names] for names in own]
     options |= {
-        "expert_inputs": [made.features.index(name) for name in designs[0].columns],
+        "expert_inputs": read_by[0] if asked.own is None else read_by,
         "gate_inputs": [made.features.index(name) for name in designs[1].columns],
     }
     return made, options
@@ -124,14 +141,16 @@ def _offset_name(designs: Sequence[Any]) -> str:
     return made[0]
 
 
-def _without_intercept(fixed: Any, formula: str, names: Sequence[str]) -> dict[str, Any]:
-    """Fixed blocks, with the experts' intercepts, called `names`, at 0."""
+def _without_intercept(
+    fixed: Any, formula: str, names: Sequence[str], known: Any = 0.0
+) -> dict[str, Any]:
+    """Fixed blocks, with the experts' intercepts, called `names`, at 0, or as `known`."""
     if fixed is not None and (not isinstance(fixed, Mapping) or {*names} & {*fixed}):
         known = ", ".join(map(repr, names))
         raise ValueError(
             f"fixed: {formula!r} leaves out the intercepts {known}, got {short(fixed)}"
         )
-    return {**(fixed or {}), **dict.fromkeys(names, 0.0)}
+    return {**(fixed or {}), **dict.fromkeys(names, known)}
 
 
 def check_finite(design: Any, whose: str, first: int = 0) -> None:

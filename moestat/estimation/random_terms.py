@@ -129,6 +129,8 @@ def check_random_effects(family: Family, groups: Any, prior: Any) -> None:
         raise ValueError(
             f"random: inputs are 0..{family.n_features - 1}, got {max(effects.features) - 1}"
         )
+    if family.own_inputs is not None:
+        raise ValueError("random: random effects are of experts that read the same inputs")
     read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
     offset = () if family.offset_input is None else family.offset_input[:1]
     for f in effects.features:

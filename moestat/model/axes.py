@@ -15,6 +15,7 @@ from moestat.base.validate import (
     as_floats,
     check_kind,
     is_mapping,
+    is_sequence,
     positive_int,
     short,
 )
@@ -72,7 +73,7 @@ def family(
     n_classes: int | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     gate_inputs: Iterable[int] | None = None,
-    expert_inputs: Iterable[int] | None = None,
+    expert_inputs: Iterable[Any] | None = None,
     offset: int | None = None,
     equal: str | Iterable[str] | Mapping[str, Any] = (),
     fixed: Mapping[str, Any] | None = None,
@@ -114,7 +115,8 @@ def family(
         F.box`` asks for the compact parameter space of a family F of the papers.
     gate_inputs, expert_inputs : iterable of int, optional
         Inputs, from 0, that the gate and the experts read; all by default.  The coefficients of
-        the others are pinned to 0.  ``gate_inputs=[]`` is a constant gate.
+        the others are pinned to 0.  ``gate_inputs=[]`` is a constant gate.  A list of such lists,
+        ``expert_inputs=[[0], [0, 1]]``, has the inputs of each expert.
     offset : int, optional
         An input that is added to the linear predictor of every expert as it is, with the
         coefficient 1, and that the gate does not read.
@@ -204,7 +206,7 @@ def family(
         # Bounds with one value are a gate's own, in the units of the data.
         given=frozenset(bounds or ()) | {b for b, pair in gate_box.items() if pair[0] == pair[1]},
         constraints=(*chosen[0].constraints(k), *_known_by_expert(chosen[2])),
-        **_inputs_of(chosen, d, gate_inputs, expert_inputs, offset),
+        **_inputs_of(chosen, d, k, gate_inputs, expert_inputs, offset),
     )
     return _constrained(made, sets, fixed)
 
@@ -313,14 +315,23 @@ def _of_readers(made: Family, constraints: list[Constraint]) -> list[Constraint]
 def _inputs_of(
     chosen: tuple[Gate, Expert, Likelihood],
     d: int,
+    k: int,
     gate_inputs: Iterable[int] | None,
-    expert_inputs: Iterable[int] | None,
+    expert_inputs: Iterable[Any] | None,
     offset: int | None,
 ) -> dict[str, Any]:
     """Which inputs gate and experts read, checked."""
     gate, expert, likelihood = chosen
     gate_read = _positions("gate_inputs", gate_inputs, d)
-    expert_read = _positions("expert_inputs", expert_inputs, d)
+    own, given = None, expert_inputs
+    if is_sequence(given) and given and all(map(is_sequence, given)):
+        if len(given) != k:
+            raise ValueError(
+                f"expert_inputs: there are {k} experts, and lists of inputs for {len(given)}"
+            )
+        own = tuple(_positions("expert_inputs", each, d) or () for each in given)
+        given = sorted({f for each in own for f in each})
+    expert_read = _positions("expert_inputs", given, d)
     if offset is not None:
         (at,) = _positions("offset", [offset], d) or (0,)
         if expert.block is not None or likelihood.n_responses(2) is not None:
@@ -338,6 +349,7 @@ def _inputs_of(
     return {
         "gate_inputs": gate_read,
         "expert_inputs": expert_read,
+        "own_inputs": own,
         "offset_input": None if offset is None else (offset, 1.0),
     }
 

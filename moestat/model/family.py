@@ -65,6 +65,8 @@ class Family(ParameterLayout):
         An input that no gate reads and its coefficient in the mean of every expert.
     constraints : tuple of Constraint
         Coefficients that are equal between experts, or known, see `family`.
+    own_inputs : tuple of tuple of int, or None
+        Inputs that each expert reads where these differ; `expert_inputs` has all of them.
 
     Examples
     --------
@@ -100,6 +102,8 @@ class Family(ParameterLayout):
         for name in ("gate_inputs", "expert_inputs", "offset_input"):
             if (value := getattr(self, name)) is not None:
                 table[name] = list(value)
+        if self.own_inputs is not None:
+            table["own_inputs"] = [list(own) for own in self.own_inputs]
         if self.constraints:
             table["constraints"] = [one.table for one in self.constraints]
         return table
@@ -215,6 +219,12 @@ class Family(ParameterLayout):
         own = self.gate.constraints(self.n_experts)
         kept = [c for c in self.constraints if c not in own and max(c.experts or (0,)) < k]
         made = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *kept))
+        if self.own_inputs is not None:
+            if k > len(self.own_inputs):
+                raise ValueError(
+                    f"n_experts = {k}, but there are inputs of {len(self.own_inputs)} experts"
+                )
+            made = replace(made, own_inputs=self.own_inputs[:k])
         if (choices := self.likelihood.choices) is None:
             return made
         if k > len(choices.of):
@@ -226,12 +236,16 @@ class Family(ParameterLayout):
 
     @property
     def alone(self) -> Family:
-        """The family of one expert; where likelihoods differ, of the first one with a mean."""
+        """The family of one expert, which reads the inputs of all.
+
+        Where likelihoods differ, its own is the first one with a mean.
+        """
+        together = replace(self, own_inputs=None)
         if (choices := self.likelihood.choices) is None:
-            return self.with_experts(1)
+            return together.with_experts(1)
         likelihood = self.likelihood.of_experts([choices.laws.index(choices.law)])
         kept = tuple(one for one in self.constraints if one.experts is None)
-        return replace(self, n_experts=1, likelihood=likelihood, constraints=kept)
+        return replace(together, n_experts=1, likelihood=likelihood, constraints=kept)
 
     def holding(self, features: Iterable[int]) -> Family:
         """The same family with the coefficients of some inputs pinned to 0.
@@ -288,12 +302,12 @@ class Family(ParameterLayout):
     def canonical(self, theta: Any) -> FloatArray:
         """The representative of theta under relabelling and translations.
 
-        Atoms are sorted by their expert's parameters, unless their likelihoods differ, then the
+        Atoms are sorted by their expert's parameters, unless likelihoods or inputs differ, then the
         last atom's translations are pinned to 0.  Two parameter vectors that differ by these
         symmetries agree afterwards.
         """
         vector = as_floats("theta", theta, (self.n_params,))
-        if self.likelihood.choices is not None:
+        if self.likelihood.choices is not None or self.own_inputs is not None:
             return self.pin(vector)
         atoms, shared = self.split(vector)
         first_expert = self.index[0, self.first_expert_channel]
@@ -587,4 +601,5 @@ def from_table(table: Mapping[str, Any]) -> Family:
             for name in ("gate_inputs", "expert_inputs", "offset_input")
         ),
         constraints=tuple(map(constraint_of, table.get("constraints", ()))),
+        own_inputs=tuple(map(tuple, table["own_inputs"])) if "own_inputs" in table else None,
     )

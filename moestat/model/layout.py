@@ -43,6 +43,7 @@ class ParameterLayout:
     expert_inputs: tuple[int, ...] | None = None
     offset_input: tuple[int, float] | None = None
     constraints: tuple[Constraint, ...] = field(default=(), repr=False)
+    own_inputs: tuple[tuple[int, ...], ...] | None = None
 
     @cached_property
     def _axes(self) -> tuple[tuple[Channel, ...], ...]:
@@ -333,8 +334,8 @@ class ParameterLayout:
 
     @property
     def told_apart(self) -> bool:
-        """Whether experts may not change places: they have constraints or likelihoods of theirs."""
-        own = self.likelihood.choices is not None
+        """Whether experts may not change places: constraints, inputs or likelihoods are theirs."""
+        own = self.likelihood.choices is not None or self.own_inputs is not None
         return own or any(one.experts is not None for one in self.constraints)
 
     def feasible(self, theta: FloatArray) -> FloatArray:
@@ -360,9 +361,12 @@ class ParameterLayout:
             for read in (self.gate_inputs, self.expert_inputs)
         )
         first = self.first_expert_channel
-        unread = self._coefficients(
-            [gate if c < first else expert for c in range(len(self.channels))]
-        )
+        axes = [c < first for c in range(len(self.channels))]
+        unread = self._coefficients([gate if of_gate else expert for of_gate in axes])
+        for i, read in enumerate(self.own_inputs or ()):
+            own = tuple(sorted(everything - set(read)))
+            more = self._coefficients([() if of_gate else own for of_gate in axes], [i])
+            unread = np.union1d(unread, more)
         return np.setdiff1d(np.union1d(unread, self._unread_features), self.offset_positions)
 
     @property
@@ -392,14 +396,16 @@ class ParameterLayout:
         own -= {*self.held, *(() if self.offset_input is None else self.offset_input[:1])}
         return tuple(sorted(own))
 
-    def _coefficients(self, inputs: Sequence[tuple[int, ...]]) -> IntArray:
+    def _coefficients(
+        self, inputs: Sequence[tuple[int, ...]], atoms: list[int] | slice = slice(None)
+    ) -> IntArray:
         """Positions of the coefficients of given inputs of each channel (C,), ascending."""
         if not any(inputs):
             return np.empty(0, dtype=np.int64)
         rows, columns = np.triu_indices(self.n_features)
         found = [np.empty(0, dtype=np.int64)]
         for c, (channel, own) in enumerate(zip(self.channels, inputs, strict=True)):
-            after = self.index[:, c, None] + 1
+            after = self.index[atoms, c, None] + 1
             if channel.slope is not None:
                 found.append((after + np.array(own, dtype=np.int64)).ravel())
                 after = after + self.n_features

@@ -316,7 +316,8 @@ def without_spare_columns(problem: Problem) -> Problem:
     inputs = family.gate_inputs, family.expert_inputs
     parts = {family.read if part is None else tuple(part) for part in inputs} - {()}
     bent = any(c.axis is not None or (c.products and not c.slope) for c in family.channels)
-    if len(parts) != 1 or bent or family.constraints or isinstance(problem, PenalisedProblem):
+    own = family.constraints or family.own_inputs is not None
+    if len(parts) != 1 or bent or own or isinstance(problem, PenalisedProblem):
         return problem
     offset = () if family.offset_input is None else family.offset_input[:1]
     used = np.setdiff1d(family.read, [*family.held, *offset]).astype(int)

@@ -301,6 +301,8 @@ def _check(own: Family) -> None:
         raise ValueError("family: a path is of responses with scales of their own; take a list")
     if own.expert.block is not None:
         raise ValueError(f"expert: a path is of linear experts, got {own.expert.name!r}")
+    if own.own_inputs is not None:
+        raise ValueError("expert_inputs: a path is of experts that read the same inputs")
     bounded = {c.slope for c in own.channels if c.slope} & own.given
     if bounded:
         raise ValueError(f"bounds: {', '.join(sorted(bounded))} are penalised; leave bounds out")

@@ -184,6 +184,13 @@ class FormulaInputs:
             for part, spec in zip(self.parts, self._specs, strict=True)
         ]
 
+    def columns_of(self, parts: Sequence[Any], table: Table) -> list[list[str]]:
+        """Names of the columns of other right-hand sides in the columns of the formula."""
+        columns = _columns(table, self.names)
+        frame = _frame(columns, self.levels, table.n_rows)
+        made = [_evaluated(_text(part), _formula_of(part), frame, self._scope) for part in parts]
+        return [[str(name) for name in own.columns if name != _INTERCEPT] for own in made]
+
     def inputs_of(self, table: Table, designs: Sequence[Any] | None = None) -> Inputs:
         """Columns of all parts, each once; a column of zeros where no part has any."""
         made = self.designs(table) if designs is None else designs

@@ -10,12 +10,13 @@ from typing import Any
 from moestat.base.validate import short
 from moestat.estimation.reading.hints import back_ticks
 
-__all__ = ["Parsed", "Term", "parsed"]
+__all__ = ["ONE", "Parsed", "Term", "parsed"]
 
 Term = tuple[tuple[str, str], ...]
 """Factors, each with the way it is evaluated, "lookup", "python" or "literal", and its text."""
 
-_ONE: Term = (("literal", "1"),)
+ONE: Term = (("literal", "1"),)
+"""The intercept."""
 
 _FORM = (
     'must be text such as "wage ~ age + C(region) | age": a response, terms of the experts and,'
@@ -31,11 +32,12 @@ class Parsed:
     # of the experts, of the gate, and of the offset where there is one
     parts: tuple[tuple[Term, ...], ...]
     groups: str | None = None  # column of labels of groups, a third right-hand side
+    has_gate: bool = True  # whether the gate has a part of its own, after a bar
 
     @property
     def has_intercept(self) -> bool:
         """Whether the experts have one: not after ``0 +`` or ``- 1``."""
-        return _ONE in self.parts[0]
+        return ONE in self.parts[0]
 
 
 def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
@@ -50,7 +52,7 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
     sides = list(right) if isinstance(right, tuple) else [right, right]
     groups = None
     if len(sides) == 3:
-        third = [term for term in map(_plain_term, sides.pop()) if term != _ONE]
+        third = [term for term in map(_plain_term, sides.pop()) if term != ONE]
         if len(third) != 1 or len(third[0]) != 1 or third[0][0][0] != "lookup":
             raise ValueError(f"formula: its third part must be one column, got {short(formula)}")
         groups = third[0][0][1]
@@ -63,13 +65,13 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
             f"formula: only experts have an offset, not the gate, got {short(formula)}"
         )
     parts = [tuple(term for term in part if _offset(term) is None) for part in parts]
-    if _ONE not in parts[1]:
+    if ONE not in parts[1]:
         if isinstance(right, tuple):
             raise ValueError(
                 "formula: the part of the gate always has an intercept; leave out '0 +' or '- 1'"
                 f" in {formula!r}"
             )
-        parts[1] = (_ONE, *parts[1])
+        parts[1] = (ONE, *parts[1])
     if offset is not None:
         offsets.append(("lookup", offset) if offset in columns else _offset_of(offset))
     if len(offsets) > 1:
@@ -77,7 +79,7 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
         offsets = [("python", " + ".join(texts))]
     if offsets:
         parts.append(((offsets[0],),))
-    return Parsed(response[0][0], tuple(parts), groups)
+    return Parsed(response[0][0], tuple(parts), groups, isinstance(right, tuple))
 
 
 def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
@@ -115,7 +117,7 @@ def _offset_of(text: Any) -> tuple[str, str]:
     )
     read = _read(text, (), refusal) if isinstance(text, str) else ()
     try:
-        terms = [term for term in map(_plain_term, read) if term != _ONE]
+        terms = [term for term in map(_plain_term, read) if term != ONE]
     except AttributeError:
         terms = []
     if len(terms) != 1 or len(terms[0]) != 1:

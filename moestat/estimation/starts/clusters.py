@@ -89,8 +89,8 @@ class ClusterStarts:
         """The complete-data fits (m, P) to memberships, (k, n) each, from a middle or near (P,)."""
         family, problems, iterations = scale.problem.family, list[Problem](), list[Any]()
         for share in memberships:
-            if family.likelihood.choices is not None:
-                # Which likelihood has which cluster is a part of the start.
+            if family.likelihood.choices is not None or family.own_inputs is not None:
+                # Which of these experts has which cluster is a part of the start.
                 share = share if near is not None else rng.permutation(share)
                 share = possible(family.likelihood, share, scale.problem.data.y)
             origin = scale.centre(family) if near is None else near.copy()
