@@ -31,7 +31,8 @@ def _label(curve: RateCurve) -> str:
         text += f": $n^{{{curve.rate.slope:.2f}}}$"
         low, high = curve.rate.interval
         if not math.isnan(low):
-            text += f" [{low:.2f}, {high:.2f}]".replace("-", "\N{MINUS SIGN}")
+            numbers = f"[{low:.2f},\N{NO-BREAK SPACE}{high:.2f}]"  # on one line
+            text += " " + numbers.replace("-", "\N{MINUS SIGN}")
     if curve.published is not None:
         text += f", paper $n^{{{curve.published:g}}}$"
     if curve.n_failed:

@@ -77,6 +77,26 @@ def legend_above(ax: Any, *entries: Any) -> Any:
     )
 
 
+def legend_beside(ax: Any, inches: float) -> Any:
+    """The legend of axes moved to their right, on lines of so many inches."""
+    from matplotlib import rcParams
+
+    handles, labels = ax.get_legend_handles_labels()
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    handles = [handles[labels.index(label)] for label in shown]
+    points = 0.83 * rcParams["font.size"]
+    return ax.legend(
+        handles,
+        [wrapped(label.replace("\n", " "), inches, points) for label in shown],
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        borderaxespad=0.0,
+        fontsize="small",
+        frameon=False,
+        labelcolor=INK,
+    )
+
+
 def marks(index: int) -> dict[str, Any]:
     """Colour, marker and line of the curve of a number, as `matplotlib` takes them.
 

@@ -96,7 +96,7 @@ def test_uncertified_fits_are_crosses_and_replays_have_open_markers(curves):
 
 def test_legend(curves):
     texts = [text.get_text() for text in plot_rates(curves).get_legend().get_texts()]
-    texts = [text.replace("\n", " ") for text in texts]
+    texts = [text.replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ") for text in texts]
     rate = curves[0].rate
     low, high = (f"{end:.2f}".replace("-", "\N{MINUS SIGN}") for end in rate.interval)
     assert texts[0] == f"sigmoid: $n^{{{rate.slope:.2f}}}$ [{low}, {high}]"

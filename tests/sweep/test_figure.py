@@ -94,6 +94,22 @@ def test_figures_fit_the_columns_of_a_journal(summaries, size, grid):
         style("wide").__enter__()
 
 
+def test_a_single_panel_is_as_wide_as_two_with_its_legend_beside_it(summaries):
+    alone = [
+        dataclasses.replace(each, curve=dataclasses.replace(each.curve, panel=""))
+        for each in summaries
+    ]
+    figure, both = draw("a title", alone), draw("a title", summaries)
+    figure.canvas.draw()
+    assert figure.get_size_inches()[0] == both.get_size_inches()[0]
+    (axes,) = figure.axes
+    texts = axes.get_legend().get_texts()
+    assert len(texts) == 9
+    assert all(text.get_window_extent().x0 > axes.get_window_extent().x1 for text in texts)
+    assert all(text.get_window_extent().x1 < figure.get_window_extent().x1 for text in texts)
+    assert axes.get_position().width > 0.5
+
+
 def test_axes_and_foot_say_what_is_drawn(summaries):
     figure = draw("a title", summaries)
     assert figure.axes[0].get_ylabel().endswith(r"$\mathcal{D}_{2r}$ (softmax-D2r, r = 2)")

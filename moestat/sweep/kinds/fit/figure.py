@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moestat.rates.plots import RateCurve, plot_rates
-from moestat.rates.style import WIDTHS, caption, new_figure, wrapped
+from moestat.rates.style import WIDTHS, caption, legend_beside, new_figure, wrapped
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
@@ -20,7 +20,8 @@ _ERROR = "regression error"
 def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Any:
     """Losses against sample sizes with their fitted rates.
 
-    Curves of one panel share axes.  Panels stand in the order of their names, in one row if there
+    Curves of one panel share axes.  A single panel is as wide as two, with its legend beside it.
+    Panels stand in the order of their names, in one row if there
     are three or fewer, else in two; in one column of a journal (size "single") they stand below
     each other, in two columns ("double") two by two.  Next to the losses of regression functions
     stand the regression errors of the same fits, one row per panel.  The marks are explained at the
@@ -41,6 +42,9 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
     whole = WIDTHS[size]
     width = 4.8 if whole is None else whole / columns
     height = 0.75 * width + (0.22 if size == "screen" else 0.3) * (tallest + 2)
+    alone = size == "screen" and len(panels) == 1
+    if alone:
+        width, height = 2.0 * width, max(width, 0.4 * (tallest + 2))
     heading = wrapped(figure_text(title), width * columns, 1.2 * rcParams["font.size"])
     figure = new_figure(width * columns, height * rows, heading)
     weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # it has no other
@@ -49,8 +53,8 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
         marks = _error_curve if what else _rate_curve
         plot_rates([marks(summary) for summary in curves], ax=axes)
         axes.set_ylabel("regression error $L_2(\\mu)$" if what else _loss_axis(curves))
-        # The legend stands above the axes: a title there hides no data and no other label.
-        legend: Any = axes.get_legend()
+        # The legend stands outside the axes: a title there hides no data and no other label.
+        legend: Any = legend_beside(axes, 0.36 * width) if alone else axes.get_legend()
         title = ": ".join(part for part in (panel_label(name), what) if part)
         legend.set_title(figure_text(title) or None, prop={"weight": weight})
         legend.set_alignment("left")

@@ -24,7 +24,8 @@ _REGRESSION_NOTE = """\
 Regression error: slope of the distance of the fitted regression function to the true one in L2(mu),
 of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
 log-likelihood of the best; below 100% these are local least-squares estimates."""
-_TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", "n for 0.1", "null directions")
+_NEEDED = "n for 0.1"
+_TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", _NEEDED, "null directions")
 _TRUTH_NOTE = """\
 The expected information of one sample at each truth (pinned coordinates left out): its smallest
 eigenvalue and condition number over the identified directions, the sample size at which every
@@ -40,7 +41,8 @@ _RULES = f"""\
 Slopes are fitted to log loss against log n by weighted least squares; brackets hold 95% intervals
 (HC3 covariance, t quantiles). Only certified fits enter, except in curves marked {_DAGGER}.
 Published slopes are shown and used for nothing. Shares are of the fits that did not fail; a fit
-with an empty cell leaves a true atom without a fitted one.
+with an empty cell leaves a true atom without a fitted one. Beside the slope stands the sample size
+that its truth needs before an asymptotic rate can be seen ("Truths").
 
 The sentence under each curve follows from its numbers, before rounding, by one rule:
 
@@ -72,11 +74,11 @@ def markdown_report(
         parts.append(_REGRESSION_NOTE)
     spec = as_fits(store.spec)
     truths = [_truth_row(name, truth, spec.design) for name, truth in spec.truths.items()]
+    needed = {row[0]: row[_TRUTH_COLUMNS.index(_NEEDED)] for row in truths}
     parts += ["## Truths", _TRUTH_NOTE, markdown_table(_TRUTH_COLUMNS, truths)]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
-        head, *rows = _main_rows(curves)
-        parts.append(markdown_table(head, rows))
+        parts.append(_main_table(curves, needed))
         if not all(summary.curve.require_certificate for summary in curves):
             parts.append(f"{_DAGGER} {_REPLAY}.")
         for summary in curves:
@@ -195,6 +197,17 @@ def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
     columns = _COLUMNS | (_REGRESSION_COLUMNS if regression else {})
     rows = [[cell(summary) for cell in columns.values()] for summary in summaries]
     return [list(columns), *rows]
+
+
+def _main_table(summaries: Sequence[CurveSummary], needed: Mapping[str, str]) -> str:
+    """The main table with the sample size that a curve's truth needs beside its slope."""
+    head, *rows = _main_rows(summaries)
+    after = head.index("measured") + 1
+    sizes = [_NEEDED, *(needed[summary.curve.truth] for summary in summaries)]
+    table = [
+        [*row[:after], size, *row[after:]] for row, size in zip([head, *rows], sizes, strict=True)
+    ]
+    return markdown_table(table[0], table[1:])
 
 
 def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
