@@ -13,8 +13,9 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data import Data
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.inference.identified import Identified, identified
-from moestat.estimation.naming import labelled, names_by_term, parameter_names, reported_positions
+from moestat.estimation.naming import names_by_term, parameter_names, reported_positions
 from moestat.estimation.priors import Prior
+from moestat.estimation.tables import labelled
 from moestat.model.family import Family
 from moestat.model.likelihoods.multivariate_gaussian import covariances
 from moestat.model.measure import MixingMeasure

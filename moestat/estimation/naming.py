@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import IntArray
 from moestat.estimation.data import Data
 from moestat.model.family import Family
 
 __all__ = [
     "Term",
-    "labelled",
     "names_by_term",
     "named_terms",
     "parameter_names",
@@ -69,29 +68,11 @@ def reported_positions(family: Family) -> IntArray:
     return np.setdiff1d(np.arange(family.n_params), np.concatenate(hidden))
 
 
-def labelled(
-    values: FloatArray, reported: IntArray | None, names: list[str], columns: Any = None
-) -> Any:
-    """Values (P,), (P, m) with columns, or (P, P) without, at reported parameters, by name.
-
-    They are as they came where `reported` is None.
-    """
-    if reported is None:
-        return values
-    import pandas as pd
-
-    index = [names[j] for j in reported]
-    if values.ndim == 1:
-        return pd.Series(values[reported], index=index)
-    if columns is None:
-        return pd.DataFrame(values[np.ix_(reported, reported)], index=index, columns=index)
-    return pd.DataFrame(values[reported], index=index, columns=columns)
-
-
 def names_by_term(family: Family, data: Data | None) -> dict[str, list[str]]:
     """Names of the reported parameters of each term, such as ``a[0,x]`` and ``a[1,x]`` of ``x``."""
-    terms, found = named_terms(family, data), dict[str, list[str]]()
-    for j in reported_positions(family):
+    terms = named_terms(family, data)
+    found: dict[str, list[str]] = {}
+    for j in map(int, reported_positions(family)):
         found.setdefault(terms[j].label, []).append(terms[j].name)
     return found
 

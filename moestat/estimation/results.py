@@ -16,6 +16,7 @@ from moestat.estimation.data import Data, without_rows
 from moestat.estimation.explanation import Explanation, explain
 from moestat.estimation.fitted import StandardFit
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
+from moestat.estimation.inference.classes import classes
 from moestat.estimation.inference.covariance import KINDS, robust_covariance
 from moestat.estimation.inference.diagnostics import (
     classification_table,
@@ -26,6 +27,7 @@ from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
+from moestat.estimation.inference.three_step import ThreeStep, covariates, distal
 from moestat.estimation.one_response import OneResponse, one_response
 from moestat.estimation.pictures import Pictures
 from moestat.estimation.priors import Lasso, Prior
@@ -470,6 +472,130 @@ class MoEResults(Pictures):
         names, table = classification_table(self.responsibilities, self._of_rows("labels", labels))
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
+
+    def classes(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Sizes of the classes and means of the responses within them, with standard errors.
+
+        A class is what an expert describes.  Its size is the mean gate probability over the rows,
+        or groups; its mean is that of the expert over the rows, weighted by the gate,
+        ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Errors are by the delta method at the inputs of
+        the fit; intervals of sizes and probabilities are made on the logit scale.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``estimate``, ``error``, ``lower`` and ``upper``; rows by class, from 1, and
+            quantity, "size", "mean", or the probability of each class of a response.
+
+        Raises
+        ------
+        ValueError
+            If the family has no density, or the data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> round(float(result.classes()["estimate"].xs("size", level=1).sum()), 6)
+        1.0
+        """
+        return classes(self, alpha)
+
+    def distal(self, outcome: Any, method: str = "bch", *, assignment: str = "modal") -> ThreeStep:
+        """Means, or probabilities, of a variable in each class that the fit has not read.
+
+        Units, rows or groups of rows, are assigned to classes, and the errors of that are corrected
+        for.  Standard errors count that the classes are estimated.
+
+        Parameters
+        ----------
+        outcome : array_like of shape (n,)
+            The variable; words, flags or two values are categories.  In a fit with groups it is
+            the same for all rows of a group.
+        method : {"bch", "ml", "two-step"}
+            "bch": weights that undo the errors, for any distribution (Bolck, Croon and Hagenaars
+            2004); "ml": the likelihood of the assignments, with a normal outcome in each class, or
+            a categorical one (Vermunt 2010); "two-step": that of the responses with the experts as
+            they were fitted (Bakk and Kuha 2018).  The last two are more efficient, and wrong where
+            an outcome is not normal within classes.
+        assignment : {"modal", "proportional"}
+            To the most probable class, or to all in proportion to their probabilities.
+
+        Returns
+        -------
+        ThreeStep
+            ``params``, ``bse``, ``conf_int()``, ``tests``, ``classification``; a table if printed.
+
+        Raises
+        ------
+        ValueError
+            If the fit has one expert, the outcome is not one value for each unit, or the
+            assignments do not tell the classes apart.
+
+        Notes
+        -----
+        The outcome must be independent of the responses given the class.  That fails where it
+        depends on inputs of the experts or of the gate within a class.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> rng = np.random.default_rng(0)
+        >>> x, first = rng.normal(size=400), rng.random(400) < 0.6
+        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+        >>> found = result.distal(np.where(first, 1.0, 5.0) + rng.normal(size=400))
+        >>> found.params.round().tolist()
+        [1.0, 5.0]
+        """
+        return distal(self, outcome, method, assignment)
+
+    def covariates(self, X: Any, method: str = "ml", *, assignment: str = "modal") -> ThreeStep:
+        """Log-odds of the classes, against the last one, by variables that the fit has not read.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, d)
+            The variables, numbers; in a fit with groups the same for all rows of a group.
+        method : {"ml", "bch", "two-step"}
+            As of `distal`.
+        assignment : {"modal", "proportional"}
+            As of `distal`.
+
+        Returns
+        -------
+        ThreeStep
+            Coefficients of a multinomial logit by class, with Wald's tests of each variable.
+
+        Raises
+        ------
+        ValueError
+            As of `distal`.
+
+        Notes
+        -----
+        Vermunt (2010), eq. (15); Bakk and Kuha (2018), eq. (6).  A gate that reads these variables,
+        ``gate_inputs=`` or the second part of a formula, is the one-step estimate.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> rng = np.random.default_rng(0)
+        >>> x, age = rng.normal(size=(2, 400))
+        >>> first = rng.random(400) < 1 / (1 + np.exp(-age))
+        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+        >>> found = result.covariates({"age": age})
+        >>> bool(abs(found.params[1, "age"]) > 4 * found.bse[1, "age"])
+        True
+        """
+        return covariates(self, X, method, assignment)
 
     def without_data(self) -> MoEResults:
         """The same results without X and y, smaller to store; names and weights stay."""

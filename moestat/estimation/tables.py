@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Row", "Sheet", "significant"]
+__all__ = ["Row", "Sheet", "labelled", "significant"]
 
 _WIDTH = 78
 """Columns of text that a terminal of 80 shows without a break."""
@@ -158,6 +162,25 @@ def significant(value: float, digits: int) -> str:
     if -5 < exponent < 7:
         return f"{value:.{max(digits - 1 - exponent, 0)}f}"
     return f"{value:.{digits - 1}e}"
+
+
+def labelled(
+    values: FloatArray, reported: IntArray | None, names: list[str], columns: Any = None
+) -> Any:
+    """Values (P,), (P, m) with columns, or (P, P) without, at reported parameters, by name.
+
+    They are as they came where `reported` is None.
+    """
+    if reported is None:
+        return values
+    import pandas as pd
+
+    index: list[str] = [names[j] for j in reported]
+    if values.ndim == 1:
+        return pd.Series(values[reported], index=index)
+    if columns is None:
+        return pd.DataFrame(values[np.ix_(reported, reported)], index=index, columns=index)
+    return pd.DataFrame(values[reported], index=index, columns=columns)
 
 
 def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:

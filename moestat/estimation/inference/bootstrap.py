@@ -22,9 +22,8 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
-from moestat.estimation.naming import labelled
 from moestat.estimation.progress import reported
-from moestat.estimation.tables import significant
+from moestat.estimation.tables import labelled, significant
 
 if TYPE_CHECKING:
     import pandas as pd

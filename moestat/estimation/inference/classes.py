@@ -1,0 +1,97 @@
+"""Sizes of the classes of a fit and means of its responses within them, with standard errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from moestat.base.types import FloatArray
+from moestat.estimation.groups import Grouping
+from moestat.estimation.inference.delta import normal_reach, of_experts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["classes"]
+
+_STEP = 1e-100
+"""A complex step has no rounding error: it need only be small."""
+
+
+def _shares_and_means(
+    result: Any, family: Any, theta: Any, units: Any, members: Any
+) -> tuple[Any, Any]:
+    """Sizes (k,) of the classes and weighted means (k, c) of their responses; theta may be complex.
+
+    `units` are places and weights of what an expert is chosen for, `members` the place of the unit
+    of each row.
+    """
+    rows, weight = result.rows, result.weight
+    chance, value = of_experts(family, theta, rows.X)
+    places, mass = units
+    own = chance[:, places]
+    share = own[:, members] * weight
+    mean = np.einsum("in,icn->ic", share, value) / share.sum(axis=1)[:, None]
+    return own @ mass / mass.sum(), mean
+
+
+def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
+    """Sizes and means with errors by the delta method, see `MoEResults.classes`."""
+    import pandas as pd
+
+    result._check_experts()
+    half, n = normal_reach(alpha), len(result.rows.y)
+    units, members = (np.arange(n), result.weight), np.arange(n)
+    if result.rows.groups is not None:
+        own = Grouping(result.rows.groups)
+        places = own.order[own.begin]
+        units, members = (places, result.weight[places]), own.index
+    parts = result.family.likelihood.parts
+    marginals = result.family.marginals if parts else [(result.family, slice(None))]
+    names = [f"mean({part.name})" for part in parts] or ["mean"]
+    k, rows = result.family.n_experts, list[dict[str, Any]]()
+    for r, (family, at) in enumerate(marginals):
+        theta = result.theta[at]
+
+        def reported(theta: Any, family: Any = family) -> Any:
+            sizes, means = _shares_and_means(result, family, theta, units, members)
+            return np.concatenate([sizes, means.ravel()])
+
+        value = reported(theta)
+        slope = np.zeros((value.size, result.theta.size))
+        of_fit = np.arange(result.theta.size)[at]
+        for j in np.flatnonzero(result.free[at]):
+            moved = theta.astype(complex)
+            moved[j] += 1j * _STEP
+            slope[:, of_fit[j]] += reported(moved).imag / _STEP
+        error = result._errors_of(slope)
+        labels = None
+        if family.likelihood.support is not None:
+            own_labels = result.data.classes[r] if parts else result._labels
+            what = f"{parts[r].name} = " if parts else ""
+            labels = [f"P({what}{label})" for label in own_labels]
+        quantities = labels or [names[r]]
+        for i in range(k):
+            if r == 0:
+                rows.append(_row(i, "size", value[i], error[i], half, True))
+            for c, name in enumerate(quantities):
+                place = k + i * len(quantities) + c
+                share = labels is not None
+                rows.append(_row(i, name, value[place], error[place], half, share))
+    frame = pd.DataFrame(rows).set_index(["class", "quantity"])
+    return frame.sort_index(level=0, sort_remaining=False, kind="stable")
+
+
+def _row(i: int, name: str, value: float, error: float, half: float, share: bool) -> dict[str, Any]:
+    """A row of the table: of shares the interval is normal on the scale of the logit."""
+    low, high = value - half * error, value + half * error
+    if share and 0.0 < value < 1.0:
+        reach = half * error / (value * (1.0 - value))
+        ends: FloatArray = expit(logit(value) + np.array([-reach, reach]))
+        low, high = float(ends[0]), float(ends[1])
+    return {
+        **{"class": i + 1, "quantity": name, "estimate": float(value), "error": float(error)},
+        **{"lower": float(low), "upper": float(high)},
+    }

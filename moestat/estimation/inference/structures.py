@@ -1,0 +1,233 @@
+"""What classes have to do with other variables: models of a third step.
+
+Each is a model of the class and the other variable of a unit, ``log q_it(beta)``, with the
+derivatives of that in beta, and says which functions of beta are reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+
+__all__ = ["Levels", "Logit", "Means", "Normal", "Structure"]
+
+
+class Structure(Protocol):
+    """A model of a third step with p parameters, of m units and k classes."""
+
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Of the reported numbers (r,): class, and what of it."""
+        ...
+
+    def start(self, shares: FloatArray) -> FloatArray:
+        """Parameters (p,) near those of units that are in class t with `shares` (m, k)."""
+        ...
+
+    def log_density(self, beta: Any) -> tuple[Any, Any]:
+        """``log q`` (m, k) and its derivatives (m, k, p); beta may be complex."""
+        ...
+
+    def report(self, beta: Any) -> Any:
+        """Reported numbers (r,)."""
+        ...
+
+    def contrasts(self) -> list[tuple[str, FloatArray]]:
+        """Hypotheses by name, as matrices (c, r) that take reported numbers to 0."""
+        ...
+
+
+def _log_softmax(eta: Any) -> Any:
+    """Logarithms of shares along the last axis; the values may be complex."""
+    eta = eta - eta.real.max(axis=-1, keepdims=True)
+    return eta - np.log(np.sum(np.exp(eta), axis=-1, keepdims=True))
+
+
+def _averages(z: FloatArray, shares: FloatArray) -> FloatArray:
+    """Means (k, ...) of values (m, ...) with shares (m, k), which may be negative."""
+    return np.tensordot(shares.T, z, 1) / shares.sum(axis=0).reshape(-1, *[1] * (z.ndim - 1))
+
+
+def _differences(k: int) -> FloatArray:
+    """Differences (k - 1, k) from the last of k numbers."""
+    return np.column_stack([np.eye(k - 1), -np.ones(k - 1)])
+
+
+def _kron(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The Kronecker product."""
+    return np.asarray(np.kron(one, other), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means of some columns in each class, whatever their distribution: normal of variance 1."""
+
+    z: FloatArray = field(repr=False)  # (m, c)
+    columns: tuple[str, ...]
+    n_classes: int
+
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Class and column of each mean."""
+        return [(t + 1, name) for t in range(self.n_classes) for name in self.columns]
+
+    def start(self, shares: FloatArray) -> FloatArray:
+        """The averages."""
+        return _averages(self.z, shares).ravel()
+
+    def log_density(self, beta: Any) -> tuple[Any, Any]:
+        """Minus half of the squared distances from the means."""
+        k, c = self.n_classes, self.z.shape[1]
+        apart = self.z[:, None, :] - beta.reshape(k, c)
+        slope = apart[:, :, None, :] * np.eye(k)[None, :, :, None]
+        return -0.5 * np.sum(apart**2, axis=2), slope.reshape(len(self.z), k, k * c)
+
+    def report(self, beta: Any) -> Any:
+        """The means."""
+        return beta
+
+    def contrasts(self) -> list[tuple[str, FloatArray]]:
+        """That means do not differ; of shares all columns but the last."""
+        c = self.z.shape[1]
+        kept = np.eye(c)[: max(c - 1, 1)]
+        return [("equal classes", _kron(_differences(self.n_classes), kept))]
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """A normal variable with a mean and a variance in each class, and sizes of the classes."""
+
+    z: FloatArray = field(repr=False)  # (m,)
+    n_classes: int
+    name: str = "mean"
+
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Means and standard deviations of each class."""
+        return [(t + 1, what) for what in (self.name, "sd") for t in range(self.n_classes)]
+
+    def start(self, shares: FloatArray) -> FloatArray:
+        """Averages, with the variance of all units where that of a class is not positive."""
+        mean = _averages(self.z, shares)
+        variance = _averages(self.z**2, shares) - mean**2
+        whole = max(float(np.var(self.z)), np.finfo(float).tiny)
+        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
+        variance = np.where(variance > 1e-3 * whole, variance, whole)
+        return np.concatenate([np.log(size[:-1] / size[-1]), mean, np.log(variance)])
+
+    def log_density(self, beta: Any) -> tuple[Any, Any]:
+        """``log pi_t + log N(z; mu_t, v_t)``."""
+        k, m = self.n_classes, len(self.z)
+        size = _log_softmax(np.append(beta[: k - 1], 0.0))
+        mean, log_variance = beta[k - 1 : 2 * k - 1], beta[2 * k - 1 :]
+        apart, scale = self.z[:, None] - mean, np.exp(-log_variance)
+        slope = np.zeros((m, k, 3 * k - 1), dtype=beta.dtype)
+        slope[:, :, : k - 1] = np.eye(k)[:, : k - 1] - np.exp(size[: k - 1])
+        at = np.arange(k)
+        slope[:, at, k - 1 + at] = apart * scale
+        slope[:, at, 2 * k - 1 + at] = 0.5 * (apart**2 * scale - 1.0)
+        value = size - 0.5 * (np.log(2.0 * np.pi) + log_variance + apart**2 * scale)
+        return value, slope
+
+    def report(self, beta: Any) -> Any:
+        """Means and standard deviations."""
+        k = self.n_classes
+        return np.concatenate([beta[k - 1 : 2 * k - 1], np.exp(0.5 * beta[2 * k - 1 :])])
+
+    def contrasts(self) -> list[tuple[str, FloatArray]]:
+        """That means do not differ."""
+        k = self.n_classes
+        return [("equal classes", np.hstack([_differences(k), np.zeros((k - 1, k))]))]
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A categorical variable with probabilities in each class, and sizes of the classes."""
+
+    z: FloatArray = field(repr=False)  # (m, c): indicators of the levels
+    columns: tuple[str, ...]
+    n_classes: int
+
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Class and level of each probability."""
+        return [(t + 1, name) for t in range(self.n_classes) for name in self.columns]
+
+    def start(self, shares: FloatArray) -> FloatArray:
+        """Logarithms of averages, which are kept away from 0."""
+        p = np.clip(_averages(self.z, shares), 0.01, 1.0)
+        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
+        return np.concatenate([np.log(size[:-1] / size[-1]), np.log(p[:, :-1] / p[:, -1:]).ravel()])
+
+    def _logs(self, beta: Any) -> tuple[Any, Any]:
+        k, c = self.n_classes, self.z.shape[1]
+        eta = beta[k - 1 :].reshape(k, c - 1)
+        eta = np.concatenate([eta, np.zeros((k, 1))], axis=1)
+        return _log_softmax(np.append(beta[: k - 1], 0.0)), _log_softmax(eta)
+
+    def log_density(self, beta: Any) -> tuple[Any, Any]:
+        """``log pi_t + log p_t(z)``."""
+        k, (m, c) = self.n_classes, self.z.shape
+        size, level = self._logs(beta)
+        slope = np.zeros((m, k, beta.size), dtype=beta.dtype)
+        slope[:, :, : k - 1] = np.eye(k)[:, : k - 1] - np.exp(size[: k - 1])
+        for t in range(k):
+            own = slice(k - 1 + t * (c - 1), k - 1 + (t + 1) * (c - 1))
+            slope[:, t, own] = (self.z - np.exp(level[t]))[:, :-1]
+        return size + self.z @ level.T, slope
+
+    def report(self, beta: Any) -> Any:
+        """Probabilities."""
+        return np.exp(self._logs(beta)[1]).ravel()
+
+    def contrasts(self) -> list[tuple[str, FloatArray]]:
+        """That probabilities do not differ."""
+        kept = np.eye(self.z.shape[1])[:-1]
+        return [("equal classes", _kron(_differences(self.n_classes), kept))]
+
+
+@dataclass(frozen=True, eq=False)
+class Logit:
+    """Probabilities of classes by covariates: multinomial logit, the last class the reference."""
+
+    phi: FloatArray = field(repr=False)  # (m, d): a column of ones first
+    columns: tuple[str, ...]
+    n_classes: int
+
+    @property
+    def names(self) -> list[tuple[int, str]]:
+        """Class, against the last one, and column of each coefficient."""
+        return [(t + 1, name) for t in range(self.n_classes - 1) for name in self.columns]
+
+    def start(self, shares: FloatArray) -> FloatArray:
+        """Coefficients 0, with intercepts of the sizes of the classes."""
+        beta = np.zeros((self.n_classes - 1, self.phi.shape[1]))
+        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
+        beta[:, 0] = np.log(size[:-1] / size[-1])
+        return beta.ravel()
+
+    def log_density(self, beta: Any) -> tuple[Any, Any]:
+        """``log P(class t | covariates)``."""
+        k, (m, d) = self.n_classes, self.phi.shape
+        eta = self.phi @ beta.reshape(k - 1, d).T
+        value = _log_softmax(np.concatenate([eta, np.zeros((m, 1))], axis=1))
+        apart = np.eye(k)[None, :, : k - 1] - np.exp(value)[:, None, : k - 1]
+        slope = apart[:, :, :, None] * self.phi[:, None, None, :]
+        return value, slope.reshape(m, k, -1)
+
+    def report(self, beta: Any) -> Any:
+        """The coefficients."""
+        return beta
+
+    def contrasts(self) -> list[tuple[str, FloatArray]]:
+        """That a covariate has no effect on any class."""
+        d = self.phi.shape[1]
+        return [
+            (name, np.kron(np.eye(self.n_classes - 1), np.eye(d)[j]))
+            for j, name in enumerate(self.columns)
+            if j
+        ]

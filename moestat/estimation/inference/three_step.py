@@ -1,0 +1,412 @@
+"""Classes of a fit and other variables, with the errors of classification and of both steps.
+
+A fit is the first step.  Each unit is assigned to an expert, with known probabilities of an error;
+a third step relates the assignments to other variables and corrects for these errors (Bolck, Croon
+and Hagenaars 2004; Vermunt 2010), or keeps the fitted densities in place of assignments (Bakk and
+Kuha 2018).  Standard errors are those of stacked estimating equations, so that they know that the
+first step is an estimate (Newey and McFadden 1994, Sec. 6; Bakk, Oberski and Vermunt 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import short
+from moestat.estimation.inference.classification import (
+    FirstStep,
+    assigned,
+    classification_errors,
+    first_step,
+)
+from moestat.estimation.inference.delta import normal_reach
+from moestat.estimation.inference.hypotheses import TestResult, chi_square
+from moestat.estimation.inference.structures import Levels, Logit, Means, Normal, Structure
+from moestat.estimation.reading.inputs import read_inputs
+from moestat.estimation.reading.table import as_column, check_aligned
+from moestat.estimation.tables import Row, Sheet, significant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
+
+METHODS = ("bch", "ml", "two-step")
+"""Weights that undo the errors; the likelihood of the assignments; that of the responses."""
+
+_STEP = 1e-100
+"""A complex step has no rounding error: it need only be small."""
+
+_CONVERGED = 1e-9
+"""Decrement of Newton's method, in units of log-likelihood, at which a third step ends."""
+_ITERATIONS = 200
+_WORST = 1e-6
+"""Smallest singular value of the table of errors with which assignments say what a class is."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ThreeStep(Sheet):
+    """Estimates of a third step, labelled, with standard errors that count both steps.
+
+    Parameters
+    ----------
+    title, facts, head, rows, notes
+        Of the table that is printed.
+    params, bse : pandas.Series of shape (r,)
+        Estimates and standard errors, by class, from 1, and what they are of.
+    covariance : ndarray of shape (r, r)
+        Their covariance matrix.
+    bse_known : pandas.Series of shape (r,)
+        Standard errors as if the first step were known, for comparison.
+    tests : tuple of TestResult
+        Wald's tests that classes do not differ, or that a covariate has no effect.
+    classification : pandas.DataFrame of shape (k, k)
+        Probability that a unit of a class (row) is assigned to a class (column).
+    method : str
+        How errors of classification are corrected.
+    """
+
+    params: pd.Series
+    bse: pd.Series
+    covariance: FloatArray = field(repr=False)
+    bse_known: pd.Series = field(repr=False)
+    tests: tuple[TestResult, ...]
+    classification: pd.DataFrame
+    method: str
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Normal intervals (r, 2) of level ``1 - alpha``."""
+        import pandas as pd
+
+        half = normal_reach(alpha) * self.bse
+        return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
+
+    def cov_params(self) -> pd.DataFrame:
+        """Covariance matrix (r, r) of the estimates."""
+        import pandas as pd
+
+        return pd.DataFrame(self.covariance, self.params.index, self.params.index)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Estimates, standard errors and 95% intervals, one row each."""
+        table = self.conf_int()
+        table.insert(0, "estimate", self.params)
+        table.insert(1, "error", self.bse)
+        return table.reset_index()
+
+
+@dataclass(frozen=True, eq=False)
+class _Correction:
+    """How a third step uses the first: what the shares of the classes in a unit are.
+
+    `tables` is the table of errors (k, k), or a density of each unit (m, k).
+    """
+
+    objective: Callable[[Any, Any], Any]
+    """``objective(log q, tables)``: what is maximised, per unit (m,)."""
+    shares: Callable[[Any, Any], Any]
+    """``shares(log q, tables)``: weights (m, k) of the derivatives of log q."""
+
+
+def _weighting(assignment: FloatArray) -> _Correction:
+    """Weights ``omega D^-1``, whose mean in class t is 1 for t and 0 for others: BCH."""
+
+    def shares(log_q: Any, errors: Any) -> Any:
+        return assignment @ np.linalg.inv(errors)
+
+    return _Correction(lambda q, errors: np.sum(shares(q, errors) * q, axis=1), shares)
+
+
+def _likelihood(assignment: FloatArray) -> _Correction:
+    """``sum_s omega_is log sum_t q_it P(s | t)``: Vermunt (2010), eq. (15)."""
+
+    def joint(log_q: Any, errors: Any) -> Any:
+        return log_q[:, :, None] + np.log(errors + 1e-300)
+
+    def objective(log_q: Any, errors: Any) -> Any:
+        return np.sum(assignment * _log_sum(joint(log_q, errors)), axis=1)
+
+    def shares(log_q: Any, errors: Any) -> Any:
+        terms = joint(log_q, errors)
+        posterior = np.exp(terms - _log_sum(terms)[:, None, :])
+        return np.sum(assignment[:, None, :] * posterior, axis=2)
+
+    return _Correction(objective, shares)
+
+
+def _of_responses() -> _Correction:
+    """``log sum_t q_it f_t(y_i)`` with the fitted densities: Bakk and Kuha (2018), eq. (6)."""
+
+    def objective(log_q: Any, density: Any) -> Any:
+        return _log_sum(log_q + np.log(density))
+
+    def shares(log_q: Any, density: Any) -> Any:
+        terms = log_q + np.log(density)
+        return np.exp(terms - _log_sum(terms)[:, None])
+
+    return _Correction(objective, shares)
+
+
+def _log_sum(terms: Any) -> Any:
+    """``log sum_t exp`` along the second axis; the values may be complex."""
+    top = terms.real.max(axis=1, keepdims=True)
+    return np.log(np.sum(np.exp(terms - top), axis=1)) + top[:, 0]
+
+
+def _densities(prior: FloatArray, posterior: FloatArray) -> FloatArray:
+    """Densities (m, k) of the responses within classes, up to a factor of each unit."""
+    ratio = np.maximum(posterior, 1e-300) / prior
+    return ratio / ratio.max(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _ThirdStep:
+    """A structure, a correction and the first step, as estimating equations of beta (p,)."""
+
+    step: FirstStep
+    structure: Structure
+    correction: _Correction
+    assignment: FloatArray | None  # (m, k); None where densities are used
+
+    def tables(self, prior: FloatArray, posterior: FloatArray) -> FloatArray:
+        """What the correction reads of the first step."""
+        if self.assignment is None:
+            return _densities(prior, posterior)
+        return classification_errors(posterior, self.step.weight, self.assignment)
+
+    def contributions(self, beta: Any, tables: Any) -> Any:
+        """Estimating function of each unit (m, p), without its weight."""
+        log_q, slope = self.structure.log_density(beta)
+        return np.einsum("mt,mtp->mp", self.correction.shares(log_q, tables), slope)
+
+    def total(self, beta: Any, tables: Any) -> Any:
+        """Their weighted sum (p,)."""
+        return self.step.weight @ self.contributions(beta, tables)
+
+    def jacobian(self, beta: FloatArray, tables: FloatArray) -> FloatArray:
+        """Derivatives (p, p) of the sum in beta, by complex steps (Squire and Trapp 1998)."""
+        moves = beta + 1j * _STEP * np.eye(beta.size)
+        return np.column_stack([self.total(move, tables).imag / _STEP for move in moves])
+
+    def solve(self, tables: FloatArray) -> FloatArray:
+        """The root (p,) of the sum that is a maximum near the start."""
+        posterior = self.step.posterior
+        beta = self.structure.start(posterior * self.step.weight[:, None])
+
+        def value(beta: FloatArray) -> float:
+            log_q, _ = self.structure.log_density(beta)
+            return float(self.step.weight @ self.correction.objective(log_q, tables))
+
+        here = value(beta)
+        for _ in range(_ITERATIONS):
+            slope, curve = self.total(beta, tables), self.jacobian(beta, tables)
+            # Along directions in which the objective bends up a step of the same size goes up.
+            values, vectors = np.linalg.eigh(-0.5 * (curve + curve.T))
+            size = np.maximum(np.abs(values), 1e-8 * np.abs(values).max(initial=1e-300))
+            move = vectors @ ((vectors.T @ slope) / size)
+            gain, length = float(move @ slope), 1.0
+            if gain < _CONVERGED and values[0] > 0.0:
+                return beta + move
+            while length > 1e-10 and not value(beta + length * move) > here:
+                length *= 0.5
+            if length <= 1e-10:
+                if gain < 1e-6 and values[0] > 0.0:
+                    return beta
+                break
+            beta = beta + length * move
+            here = value(beta)
+        raise ValueError(
+            "the third step has no maximum near the assignments: a class is hardly told from"
+            " others, or a variable separates the classes; method='bch' of a mean has one"
+        )
+
+    def covariance(self, beta: FloatArray, tables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Covariance matrices (p, p) with both steps, and as if the first were known.
+
+        ``A^-1 (sum_i w_i u_i u_i') A^-T`` with the Jacobian A of the third step and
+        ``u_i = g_i + G_D d_i + G_theta V s_i``: the unit's own equation, what it moves in the table
+        of errors, and what it moves in the parameters of the first step.  Assignments stay as they
+        are: that their borders move changes what they mean and the table of errors alike.
+        """
+        step, weight = self.step, self.step.weight
+        own = self.contributions(beta, tables)
+        moved = own + step.coordinates @ self._slope_of_first(beta).T
+        if self.assignment is not None:
+            total = weight @ step.posterior
+            for t in range(tables.shape[0]):
+                for s in range(tables.shape[1]):
+                    side = tables.astype(complex)
+                    side[t, s] += 1j * _STEP
+                    slope = self.total(beta.astype(complex), side).imag / _STEP
+                    apart = step.posterior[:, t] * (self.assignment[:, s] - tables[t, s])
+                    moved = moved + np.outer(apart / total[t], slope)
+        inverse = np.linalg.inv(self.jacobian(beta, tables))
+        both, known = (inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (moved, own))
+        return both, known
+
+    def _slope_of_first(self, beta: FloatArray) -> FloatArray:
+        """Derivatives (p, q) of the sum along the standard errors of the first step."""
+        return self.step.derivative(lambda *shares: self.total(beta, self.tables(*shares)))
+
+
+def _corrected(
+    step: FirstStep, structure: Structure, method: str, assignment: str
+) -> tuple[_ThirdStep, FloatArray, FloatArray]:
+    """The third step of a method, with what it reads and its estimate."""
+    given = assigned(step.posterior, assignment)
+    errors = classification_errors(step.posterior, step.weight, given)
+    if method != "two-step" and np.linalg.svd(errors, compute_uv=False)[-1] < _WORST:
+        raise ValueError(
+            "the assignments do not tell the classes apart: the table of errors is singular. Use"
+            " method='two-step', or fewer experts"
+        )
+    made = {
+        "bch": lambda: _ThirdStep(step, structure, _weighting(given), given),
+        "ml": lambda: _ThirdStep(step, structure, _likelihood(given), given),
+        "two-step": lambda: _ThirdStep(step, structure, _of_responses(), None),
+    }[method]()
+    tables = made.tables(step.prior, step.posterior)
+    return made, tables, made.solve(tables)
+
+
+def _check_method(method: Any) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {short(method)}")
+
+
+def _unit_values(result: Any, step: FirstStep, name: str, values: Any) -> Any:
+    """Values of units, of those of rows (n,) or (n, d); those of a group must be the same."""
+    of_unit = values[step.places]
+    if result.rows.groups is not None:
+        names, index = np.unique(result.rows.groups, return_inverse=True)
+        apart = values != of_unit[index.reshape(-1)]
+        wrong = np.flatnonzero(apart.reshape(len(values), -1).any(axis=1))
+        if wrong.size:
+            at = names[index.reshape(-1)[wrong[0]]].item()
+            raise ValueError(f"{name}: rows of group {at!r} differ; give one value per group")
+    return of_unit
+
+
+def distal(result: Any, outcome: Any, method: str, assignment: str) -> ThreeStep:
+    """An outcome by class, see `MoEResults.distal`."""
+    _check_method(method)
+    step, k = first_step(result), result.family.n_experts
+    values = _unit_values(result, step, "outcome", result._of_rows("outcome", outcome))
+    name = as_column("outcome", outcome).name
+    levels = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
+    if values.dtype.kind in "OUSb" or levels.size == 2:
+        if levels.size < 2:
+            raise ValueError("outcome is the same everywhere")
+        of_text = values.astype(str) if values.dtype.kind == "O" else values
+        z = (of_text[:, None] == levels).astype(np.float64)
+        columns = tuple(f"P({level})" for level in levels.tolist())
+        structure: Structure = (Means if method == "bch" else Levels)(z, columns, k)
+        return _answer(result, step, structure, method, assignment, f"{name or 'outcome'} by class")
+    z = as_column("outcome", values).numbers("outcome")
+    centre, unit = float(np.mean(z)), float(np.std(z))
+    if unit == 0.0:
+        raise ValueError("outcome is the same everywhere")
+    z = (z - centre) / unit
+    if method == "bch":
+        structure = Means(z[:, None], ("mean",), k)
+        change = np.full(k, unit), np.full(k, centre)
+    else:
+        structure = Normal(z, k)
+        change = np.full(2 * k, unit), np.repeat([centre, 0.0], k)
+    return _answer(
+        result, step, structure, method, assignment, f"{name or 'outcome'} by class", *change
+    )
+
+
+def covariates(result: Any, X: Any, method: str, assignment: str) -> ThreeStep:
+    """Classes by covariates, see `MoEResults.covariates`."""
+    _check_method(method)
+    step, k = first_step(result), result.family.n_experts
+    inputs = read_inputs(X)
+    rows, n = inputs.matrix, len(result.rows.y)
+    kept = result.rows.kept
+    if kept is not None and len(rows) == n + result.rows.dropped:
+        rows = rows[kept]
+    elif len(rows) != n:
+        raise ValueError(f"X must have one row per row of the fit, {n}, got {len(rows)}")
+    else:
+        check_aligned({"the rows of the fit": result._inputs().table, "X": inputs.table})
+    values = _unit_values(result, step, "X", rows)
+    centre, unit = values.mean(axis=0), values.std(axis=0)
+    names = inputs.features or tuple(f"x[{j}]" for j in range(values.shape[1]))
+    if np.any(unit == 0.0):
+        raise ValueError(f"X: column {names[int(np.argmin(unit))]!r} is constant")
+    phi = np.column_stack([np.ones(len(values)), (values - centre) / unit])
+    structure = Logit(phi, ("Intercept", *map(str, names)), k)
+    back = np.diag(np.append(1.0, 1.0 / unit))
+    back[0, 1:] = -centre / unit
+    whole = np.kron(np.eye(k - 1), back)
+    title = f"Log-odds of classes against class {k} by covariates"
+    return _answer(result, step, structure, method, assignment, title, whole)
+
+
+def _answer(
+    result: Any,
+    step: FirstStep,
+    structure: Structure,
+    method: str,
+    assignment: str,
+    title: str,
+    scale: Any = None,
+    shift: Any = 0.0,
+) -> ThreeStep:
+    """Estimates in the units of the user, ``scale * reported + shift``, and the table of them."""
+    import pandas as pd
+
+    third, tables, beta = _corrected(step, structure, method, assignment)
+    moves = beta + 1j * _STEP * np.eye(beta.size)
+    outward = np.column_stack([structure.report(move).imag / _STEP for move in moves])
+    matrix = np.eye(len(outward)) if scale is None else scale
+    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+    both, known = (
+        matrix @ outward @ V @ outward.T @ matrix.T for V in third.covariance(beta, tables)
+    )
+    value = matrix @ structure.report(beta) + shift
+    index = pd.MultiIndex.from_tuples(structure.names, names=["class", "term"])
+    params, bse = pd.Series(value, index), pd.Series(np.sqrt(np.diag(both)), index)
+    tests = tuple(
+        chi_square(name, _wald(R @ value, R @ both @ R.T), len(R))
+        for name, R in structure.contrasts()
+    )
+    k = result.family.n_experts
+    classes = pd.Index(range(1, k + 1), name="class")
+    given = assigned(step.posterior, assignment)
+    errors = classification_errors(step.posterior, step.weight, given)
+    table = pd.DataFrame(errors, classes, pd.Index(range(1, k + 1), name="assigned"))
+    half = normal_reach(0.05)
+    rows = []
+    for (at, term), one, error in zip(structure.names, value, bse, strict=True):
+        shown = [significant(float(v), 4) for v in (one, error, one - half * error)]
+        rows.append(Row((f"class {at}", term, *shown, significant(float(one + half * error), 4))))
+    wrong = 1.0 - float(step.weight @ step.posterior.max(axis=1)) / float(step.weight.sum())
+    words = {"bch": "BCH weights", "ml": "likelihood of assignments", "two-step": "two-step"}
+    facts = (
+        ("Units", f"{step.weight.sum():.10g}", "Method", words[method]),
+        ("Assignment", "none" if method == "two-step" else assignment, "Wrong", f"{wrong:.1%}"),
+    )
+    notes = tuple(f"Wald, {test}" for test in tests)
+    head = ("", "", "coef", "std err", "[0.025", "0.975]")
+    return ThreeStep(
+        *(title, facts, head, tuple(rows), notes),
+        params=params,
+        bse=bse,
+        covariance=both,
+        bse_known=pd.Series(np.sqrt(np.diag(known)), index),
+        tests=tests,
+        classification=table,
+        method=method,
+    )
+
+
+def _wald(gap: FloatArray, covariance: FloatArray) -> float:
+    return float(gap @ np.linalg.pinv(covariance, hermitian=True) @ gap)

@@ -1,0 +1,250 @@
+"""Classes and other variables: third steps, and sizes and means of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+from moestat.estimation.inference.classification import (
+    assigned,
+    classification_errors,
+    first_step,
+)
+from moestat.estimation.inference.structures import Levels, Logit, Means, Normal
+from moestat.estimation.inference.three_step import _corrected
+from moestat.estimation.starts import GivenStarts
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    x, age = rng.normal(size=(2, N))
+    first = rng.random(N) < 1 / (1 + np.exp(-0.4 - age))
+    table = pd.DataFrame({"x": x, "age": age})
+    table["y"] = np.where(first, 1.5 + x, -1.5 - x) + rng.normal(size=N)
+    table["z"] = 20 + 5 * np.where(first, 1.0, 3.0) + 5 * rng.normal(size=N)
+    table["vote"] = np.where(rng.random(N) < np.where(first, 0.8, 0.3), "yes", "no")
+    table["first"] = first
+    return table
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return moestat.fit_formula("y ~ x | 1", data, n_experts=2, rng=0)
+
+
+@pytest.mark.parametrize("how", ["modal", "proportional"])
+def test_the_table_of_errors_is_that_of_a_loop(result, how):
+    step = first_step(result)
+    tau, table = np.asarray(result.responsibilities), np.zeros((2, 2))
+    for row in tau:
+        share = row if how == "proportional" else (row == row.max()).astype(float)
+        table += np.outer(row, share)
+    table /= tau.sum(axis=0)[:, None]
+    own = assigned(step.posterior, how)
+    np.testing.assert_allclose(classification_errors(step.posterior, step.weight, own), table)
+    shown = result.distal(np.arange(N) % 7, assignment=how).classification
+    np.testing.assert_allclose(shown, table)
+
+
+def test_means_are_averages_with_weights_that_undo_the_errors(result, data):
+    tau = np.asarray(result.responsibilities)
+    own = np.eye(2)[tau.argmax(axis=1)]
+    table = tau.T @ own / tau.sum(axis=0)[:, None]
+    weight = own @ np.linalg.inv(table)
+    mean = weight.T @ data.z / weight.sum(axis=0)
+    found = result.distal(data.z)
+    np.testing.assert_allclose(found.params, mean)
+    naive = [data.z[own[:, t] == 1].mean() for t in range(2)]
+    assert np.ptp(found.params) > np.ptp(naive)  # errors pull means together
+    share = result.distal(data.vote)
+    np.testing.assert_allclose(
+        share.params.xs("P(yes)", level=1),
+        weight.T @ (data.vote == "yes") / weight.sum(axis=0),
+    )
+
+
+STRUCTURES = {
+    "means": lambda d: Means(d[["z", "x"]].to_numpy(), ("z", "x"), 3),
+    "normal": lambda d: Normal((d.z.to_numpy() - 30) / 5, 3),
+    "levels": lambda d: Levels(pd.get_dummies(d.z // 10).to_numpy(float), tuple("abcdef"), 3),
+    "logit": lambda d: Logit(np.column_stack([np.ones(N), d.age, d.x]), ("1", "age", "x"), 3),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_slopes_of_structures_are_derivatives(name, data):
+    structure = STRUCTURES[name](data)
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(3), N)
+    beta = structure.start(shares) + 0.1 * rng.normal(size=structure.start(shares).size)
+    _, slope = structure.log_density(beta)
+    for j in range(beta.size):
+        moved = beta.astype(complex)
+        moved[j] += 1e-100j
+        by_step = structure.log_density(moved)[0].imag / 1e-100
+        np.testing.assert_allclose(slope[:, :, j], by_step, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["bch", "ml", "two-step"])
+@pytest.mark.parametrize("name", ["normal", "logit"])
+def test_derivatives_of_the_third_step_are_differences(method, name, result, data):
+    if name == "normal":
+        structure = Normal((data.z.to_numpy() - 30) / 5, 2)
+    else:
+        structure = Logit(np.column_stack([np.ones(N), data.age]), ("1", "age"), 2)
+    third, tables, beta = _corrected(first_step(result), structure, method, "modal")
+    assert np.abs(third.total(beta, tables)).max() < 1e-6
+    exact = third.jacobian(beta, tables)
+    for j, move in enumerate(1e-5 * np.eye(beta.size)):
+        sides = third.total(beta + move, tables) - third.total(beta - move, tables)
+        np.testing.assert_allclose(exact[:, j], sides / 2e-5, rtol=1e-6, atol=1e-5)
+
+
+def test_errors_are_those_of_all_steps_refitted_with_other_weights(data):
+    """Infinitesimal jackknife: the sum of squares of what each row's weight moves."""
+    n, few, methods = 40, data[:40], ("bch", "ml", "two-step")
+
+    def steps(weight, starts):
+        options = {"gate_inputs": [], "sample_weight": weight, "starts": starts, "rng": 0}
+        fit = moestat.fit("gaussian", few[["x"]], few.y, n_experts=2, **options)
+        third = [fit.distal(few.z, method) for method in methods]
+        return fit, [*third, *(fit.covariates(few[["age"]], method) for method in methods)]
+
+    fit, found = steps(np.ones(n), None)
+    starts, moves = [GivenStarts([fit.theta])], [[] for _ in found]
+    for i in range(n):
+        up, down = (steps(1.0 + side * np.eye(n)[i], starts)[1] for side in (0.02, -0.02))
+        for own, high, low in zip(moves, up, down, strict=True):
+            own.append((high.params - low.params).to_numpy() / 0.04)
+    for own, one in zip(moves, found, strict=True):
+        np.testing.assert_allclose(one.covariance, np.transpose(own) @ own, rtol=2e-2)
+        assert not np.allclose(one.bse, one.bse_known, rtol=5e-3)
+
+
+def test_classes_that_are_told_apart_are_groups(data):
+    apart = data.assign(y=data.y + 40 * data["first"])
+    fit = moestat.fit_formula("y ~ x | 1", apart, n_experts=2, rng=0)
+    own = np.asarray(fit.responsibilities).argmax(axis=1)
+    groups = [data.z[own == t] for t in range(2)]
+    for method in ("bch", "ml", "two-step"):
+        found = fit.distal(data.z, method)
+        mean, error = (s.xs("mean", level=1) for s in (found.params, found.bse))
+        np.testing.assert_allclose(mean, [g.mean() for g in groups], rtol=1e-6)
+        np.testing.assert_allclose(
+            error, [g.std(ddof=0) / np.sqrt(len(g)) for g in groups], rtol=1e-6
+        )
+    sizes = fit.classes().xs("size", level=1)
+    np.testing.assert_allclose(sizes.estimate, [len(g) / N for g in groups], rtol=1e-6)
+    share = len(groups[0]) / N
+    assert sizes.error[1] == pytest.approx(np.sqrt(share * (1 - share) / N), rel=1e-4)
+
+
+def test_covariates_are_near_the_gate_that_reads_them(result, data):
+    gate = moestat.fit_formula("y ~ x | age", data, n_experts=2, rng=0)
+    one, error = gate.params["beta1[0,age]"], gate.bse["beta1[0,age]"]
+    for method in ("bch", "ml", "two-step"):
+        found = result.covariates(data[["age"]], method)
+        assert abs(found.params[1, "age"] - one) < 2 * error
+        assert 0.8 * error < found.bse[1, "age"] < 1.8 * error
+        assert found.tests[0].name == "age"
+        assert found.tests[0].statistic == pytest.approx(
+            (found.params[1, "age"] / found.bse[1, "age"]) ** 2
+        )
+    moved = result.covariates({"age": 10 * data.age + 40})
+    np.testing.assert_allclose(moved.params[1, "age"], found.params[1, "age"] / 10, rtol=0.2)
+    same = result.covariates(data[["age"]])
+    np.testing.assert_allclose(moved.params[1, "age"], same.params[1, "age"] / 10, rtol=1e-6)
+    np.testing.assert_allclose(moved.bse[1, "age"], same.bse[1, "age"] / 10, rtol=1e-6)
+
+
+def test_classes_have_sizes_and_means_with_errors(result, data):
+    table = result.classes()
+    tau = np.asarray(result.responsibilities)
+    np.testing.assert_allclose(table.xs("size", level=1).estimate, tau.mean(axis=0), rtol=1e-6)
+    whole = (table.xs("size", level=1).estimate * table.xs("mean", level=1).estimate).sum()
+    assert whole == pytest.approx(result.fittedvalues.mean(), rel=1e-12)
+    line = result.blocks["b"] + result.blocks["a"][:, 0] * data.x.mean()
+    np.testing.assert_allclose(table.xs("mean", level=1).estimate, line)
+    # With a constant gate a class's mean is linear in its own coefficients.
+    at = [result.param_names.index(name) for name in ("b[0]", "a[0,x]")]
+    slope = np.array([1.0, data.x.mean()])
+    error = np.sqrt(slope @ result._covariance[np.ix_(at, at)] @ slope)
+    assert table.error[1, "mean"] == pytest.approx(error, rel=1e-6)
+    low, high = table.loc[(1, "size"), ["lower", "upper"]]
+    assert 0 < low < table.estimate[1, "size"] < high < 1
+    robust = result.get_robustcov_results("HC0").classes()
+    assert not np.allclose(robust.error, table.error, rtol=1e-3)
+    voters = moestat.fit_formula("vote ~ x | age", data, "multinomial", n_experts=1, rng=0)
+    assert voters.classes().estimate[1, "P(yes)"] == pytest.approx((data.vote == "yes").mean())
+
+
+def test_classes_of_several_responses_and_groups():
+    rng = np.random.default_rng(0)
+    kind = rng.random(150) < 0.6
+    table = pd.DataFrame({"x": rng.normal(size=150)})
+    table["height"] = np.where(kind, 2.0, -2.0) + rng.normal(size=150)
+    table["visits"] = rng.poisson(np.where(kind, 1.0, 6.0)).astype(float)
+    both = ["gaussian", "poisson"]
+    fit = moestat.fit_formula("cbind(height, visits) ~ x | 1", table, both, n_experts=2, rng=0)
+    found = fit.classes().estimate
+    names = ["size", "mean(height)", "mean(visits)"]
+    assert found.index.get_level_values(1).unique().tolist() == names
+    for name in names[1:]:
+        whole = sum(found[t, "size"] * found[t, name] for t in (1, 2))
+        assert whole == pytest.approx(fit.fittedvalues[name[5:-1]].mean(), rel=1e-9)
+    rows = pd.DataFrame({"id": np.repeat(np.arange(150), 3), "t": np.tile(np.arange(3.0), 150)})
+    rows["y"] = np.where(kind, 1.0, -1.0)[rows.id] * rows.t + 1.5 * rng.normal(size=450)
+    by_group = moestat.fit_formula("y ~ t | 1 | id", rows, n_experts=2, rng=0)
+    z = np.where(kind, 2.0, 0.0) + rng.normal(size=150)
+    found = by_group.distal(z[rows.id])
+    assert found.facts[0][1] == "150"
+    assert np.all(np.abs(np.sort(found.params) - [0.0, 2.0]) < 4 * found.bse.max())
+    with pytest.raises(ValueError, match="outcome: rows of group 0 differ"):
+        by_group.distal(np.arange(450.0))
+    assert by_group.classes().estimate.xs("size", level=1).sum() == pytest.approx(1.0)
+
+
+def test_third_steps_refuse_in_one_sentence(result, data):
+    with pytest.raises(ValueError, match="method must be one of bch, ml, two-step, got 'lanza'"):
+        result.distal(data.z, "lanza")
+    with pytest.raises(ValueError, match="assignment must be one of modal, proportional"):
+        result.covariates(data[["age"]], assignment="random")
+    with pytest.raises(ValueError, match="outcome is the same everywhere"):
+        result.distal(np.ones(N))
+    with pytest.raises(ValueError, match="X: column 'one' is constant"):
+        result.covariates({"one": np.ones(N)})
+    with pytest.raises(ValueError, match="X must have one row per row of the fit, 400, got 3"):
+        result.covariates([[1.0], [2.0], [3.0]])
+    one = moestat.fit("gaussian", data[["x"]], data.y, n_experts=1, rng=0)
+    with pytest.raises(ValueError, match="classes are those of a mixture of experts"):
+        one.distal(data.z)
+    text = str(result.distal(data.z))
+    assert "BCH weights" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.slow
+def test_intervals_of_third_steps_cover():
+    """Two classes of which a sixth of the rows is assigned wrongly; 100 data sets."""
+    gaps = {method: [] for method in ("bch", "ml", "two-step")}
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=500)
+        first = rng.random(500) < 0.6
+        y = np.where(first, 1 + x, -1 - x) + rng.normal(size=500)
+        z = np.where(first, 1.0, 2.0) + rng.normal(size=500)
+        fit = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+        truth = np.array([1.0, 2.0]) if fit.blocks["b"][0] > 0 else np.array([2.0, 1.0])
+        for method, own in gaps.items():
+            found = fit.distal(z, method)
+            mean, error = (s.xs("mean", level=1).to_numpy() for s in (found.params, found.bse))
+            own.append(((mean - truth) * np.sign(truth - 1.5), error))
+    for own in gaps.values():
+        gap, error = np.array(own).transpose(1, 0, 2)
+        assert 0.90 < np.mean(np.abs(gap) < 1.96 * error) < 0.99
+        assert abs(gap.mean()) < 0.02
