@@ -61,7 +61,7 @@ def reported_positions(family: Family) -> IntArray:
     These are all but those that the model does not read, offsets, and references of the gate; none
     of a gate that has one expert to choose from.
     """
-    hidden = [family.unread_positions, family.offset_positions, reference_positions(family)]
+    hidden = [family.hidden_positions, reference_positions(family)]
     if family.n_experts == 1 and family.gate.normalised:
         gate = family.index[0, : family.first_expert_channel]
         hidden += [first + np.arange(family.width[c]) for c, first in enumerate(gate)]

@@ -5,8 +5,8 @@ atom has the channels of all of them, and a last one that says which likelihood 
 that its likelihood does not read are padding: their coefficients are 0, and the density does not
 depend on them.
 
-Source: Fraley and Raftery (1998), Sec. 2.3, for noise beside clusters; finite mixtures of
-different distributions: McLachlan and Peel (2000), Sec. 1.2.
+Source: noise beside clusters: Banfield and Raftery (1993), Sec. 5; mixtures of different
+distributions: McLachlan and Peel (2000), Sec. 1.2.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Member:
 def _named(table: dict[str, Any]) -> str:
     """What a table is called, that of likelihoods by expert after all of them."""
     if "experts" in table:
-        return "|".join(_named(each) for each in map(_table, table["experts"]))
+        return "/".join(_named(each) for each in map(_table, table["experts"]))
     return table["name"]
 
 
@@ -66,7 +66,6 @@ def _table(given: Any) -> dict[str, Any]:
 
 BY_EXPERT = (
     ["gaussian", "uniform"],
-    ["student-t", "gaussian"],
     ["poisson", "point"],
 )
 """Likelihoods of two experts."""
@@ -148,7 +147,7 @@ class Case:
         discrete = isinstance(law, str) and law in ("multinomial", "ordinal")
         if self.member.kind == "trials":
             law = {"name": law, "trials": 6}
-        if isinstance(law, dict) and "uniform" in law["experts"]:
+        if isinstance(law, dict) and "uniform" in law.get("experts", ()):
             law = with_range(law, [-4.0, 4.0])
         if isinstance(law, tuple):
             law = [{"name": n, **({"n_classes": 3} if n == "multinomial" else {})} for n in law]

@@ -152,7 +152,7 @@ def estimators_are_fits(case: Case) -> Iterator[Cell]:
     if refusal or foreign:
         yield Cell("fit", FAILS if foreign else REFUSED, str(foreign or refusal))
         return
-    made = found.result_
+    made = found.results_
     if made.certificate.certified and not made.certificate.collapsed:
         starts = [moestat.starts.GivenStarts(made.theta[None])]
         again, refusal, foreign = asked(

@@ -153,9 +153,10 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
     r, n = own.residuals, float(own.weight.sum())
     limit = -special.ndtri(ALARM.level / (2.0 * max(n, 1.0)))
     far = ~(np.abs(r) <= limit)
-    if (choices := own.family.likelihood.choices) is not None:
-        far &= ~choices.at_ends(own.y)  # they are where noise ends, and nothing lies beyond
     near, weight = r[~far], own.weight[~far]
+    if (choices := own.family.likelihood.choices) is not None:
+        inside = ~choices.at_ends(own.y)  # where noise ends nothing lies beyond
+        near, weight, far = r[~far & inside], own.weight[~far & inside], far & inside
     if own.family.likelihood.link is not None:
         found = list(_spread(own, near, weight))
         yield from found
