@@ -21,6 +21,8 @@ from moestat.solvers.rules import WORK
 CHUNK = 512
 """Rows of the Jacobian per call of dsyrk: at 500 parameters they fill the second-level cache."""
 
+_CACHED = 500 * CHUNK  # numbers in that cache
+
 _ROUNDING = float(4.5 * np.finfo(np.float64).eps)  # of a response: such residuals are errors
 
 
@@ -78,16 +80,18 @@ def _reads(family: Family) -> tuple[IntArray, ...]:
 class _Chunks:
     """Derivatives of the regression function in its channels, chunk by chunk of the data."""
 
-    def __init__(self, family: Family, X: FloatArray, theta: FloatArray, order: int) -> None:
+    def __init__(
+        self, family: Family, X: FloatArray, theta: FloatArray, order: int, rows: int = CHUNK
+    ) -> None:
         k, n_channels = family.index.shape
         pairs = k * n_channels * (n_channels + 1) // 2 if order > 1 else 0
         joined = order > 1 and family.gate.normalised
         self._arguments = theta, family.index, family.width, family.offset, family.layout, X
         self._loop, self._order = family.loops.channels, order
-        self._f, self._phi = np.empty(CHUNK), np.empty((family.n_quadratic_features, CHUNK))
-        self._slope = np.empty((k * n_channels, CHUNK))
-        self._second = np.empty((pairs, CHUNK))
-        self._v = np.empty((k * family.layout[0], CHUNK if joined else 0))
+        self._f, self._phi = np.empty(rows), np.empty((family.n_quadratic_features, rows))
+        self._slope = np.empty((k * n_channels, rows))
+        self._second = np.empty((pairs, rows))
+        self._v = np.empty((k * family.layout[0], rows if joined else 0))
 
     def differentiate(self, start: int, m: int) -> tuple[FloatArray, ...]:
         """(f, phi, slope, second, v) of m samples: `moestat.kernels.regression.channel_loop`."""
@@ -101,10 +105,11 @@ def gradient_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
 ) -> tuple[float, FloatArray]:
     """Value and gradient, at a few percent of the cost of a matrix."""
-    chunks, value = _Chunks(family, X, theta, 1), 0.0
     sums = np.zeros((family.index.size, family.n_quadratic_features))
-    for start in range(0, y.size, CHUNK):
-        part = slice(start, min(start + CHUNK, y.size))
+    rows = min(y.size, max(CHUNK, _CACHED // sum(sums.shape)))
+    chunks, value = _Chunks(family, X, theta, 1, rows), 0.0
+    for start in range(0, y.size, rows):
+        part = slice(start, min(start + rows, y.size))
         f, phi, slope, _, _ = chunks.differentiate(start, part.stop - start)
         residual = f - y[part]
         weighted = weight[part] * residual
