@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from experiments.atlas.cells import SIZES, atlas_cells
-from experiments.atlas.order import NOT_DONE, run_cell
+from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
+from experiments.atlas.links import explored_orders
+from experiments.atlas.order import BY_CASE, NOT_DONE, AtlasResult, by_rule, run_cell
 from experiments.atlas.page import write
 from experiments.folders import FIGURES
 
@@ -34,23 +36,53 @@ def main(
     path = folder / _KEPT
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     begun = time.monotonic()
+    explored = explored_orders(folder)
     for cell in atlas_cells():
-        if time.monotonic() - begun > 60.0 * minutes:
-            break
+        _by_explorer(cell, kept, explored)
+        if _by_rule(cell, kept) or time.monotonic() - begun > 60.0 * minutes:
+            continue
         if cell.size not in (sizes or SIZES) or _is_done(kept.get(cell.key), seconds):
             continue
         found = run_cell(cell, seconds)
         kept[cell.key] = found.as_dict()
         typer.echo(f"{cell.key}: r = {found.order}, {found.found}; {found.far}")
-        text = json.dumps(dict(sorted(kept.items())), indent=1, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        _keep(kept, path)
+    _keep(kept, path)
     write(kept, folder)
+
+
+def _keep(kept: Mapping[str, Any], path: Path) -> None:
+    text = json.dumps(dict(sorted(kept.items())), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _by_explorer(cell: AtlasCell, kept: dict[str, Any], explored: Mapping[Any, Any]) -> None:
+    """Take the order that the explorer found, where the atlas has none."""
+    own = explored.get((cell.likelihood, cell.gate, cell.expert, cell.size))
+    known = kept.get(cell.key, {})
+    if own is not None and known.get("order") is None:
+        one = kept.get(replace(cell, size=1).key, {"null": ()})
+        found = AtlasResult(one["null"], own[0], f"{BY_CASE} {own[1]}", far=known.get("far", ""))
+        kept[cell.key] = found.as_dict()
+
+
+def _by_rule(cell: AtlasCell, kept: dict[str, Any]) -> bool:
+    """Answer a cell without a search, if the cell of one of its family says enough."""
+    one = kept.get(replace(cell, size=1).key)
+    found = by_rule(cell, tuple(one["null"])) if one is not None and cell.size > 1 else None
+    if found is None:
+        return False
+    far = kept.get(cell.key, {}).get("far", "")
+    kept[cell.key] = replace(found, far=far).as_dict()
+    return True
 
 
 def _is_done(kept: Mapping[str, Any] | None, seconds: float) -> bool:
     """Whether a cell is kept, and not for want of time that it would have now."""
     if kept is None:
         return False
+    if str(kept["found"]).startswith(BY_CASE):
+        return True
     short = any(str(kept[name]).startswith(NOT_DONE) for name in ("found", "far"))
     return not short or kept["seconds"] >= seconds
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from experiments.atlas.cells import axes_of
 from experiments.catalogue import FACTS
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Bound, Check, Exponent, Far, Floored, Orbit, Slope
@@ -20,9 +21,10 @@ from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
 
-__all__ = ["Known", "key_of", "known_families"]
+__all__ = ["Known", "explored_orders", "key_of", "known_families"]
 
 Key = tuple[str, str, str]
+_EXPLORER = "theory_explorer.json"
 
 
 def key_of(family: Family) -> Key:
@@ -90,6 +92,31 @@ def known_families(folder: Path) -> Mapping[Key, Known]:
             for key in _keys(each.check) if size and each.source else ():
                 if text not in found[key].measured[size]:
                     found[key].measured[size].append(text)
+    return found
+
+
+def explored_orders(folder: Path) -> Mapping[tuple[str, str, str, int], tuple[float, str]]:
+    """Orders of the worst deviation that the explorer's own cases have found.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the explorer's results are kept.
+
+    Returns
+    -------
+    mapping
+        Likelihood, gate, expert (as `axes_of` has them) and size of a cell -> order and case.
+    """
+    path = folder / _EXPLORER
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = {}
+    for name, case in CASES.items():
+        if case.deviations and kept.get(name, {}).get("exponent") is not None:
+            fitted, true_family, _ = case.families()
+            largest = fitted.n_experts - true_family.n_experts + 1
+            size = max(case.cells[0]) if case.cells else largest
+            found[(*axes_of(case.truth), size)] = round(kept[name]["exponent"], 3), name
     return found
 
 

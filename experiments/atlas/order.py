@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
-import signal
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from experiments.atlas.cells import AtlasCell
+from experiments.time_limit import OutOfTimeError, at_most
 from moestat.base.types import FloatArray
 from moestat.metrics.information import information_spectrum
 from moestat.metrics.losses import BlockTerm, VoronoiLoss
 from moestat.model.designs import Uniform
 from moestat.model.family import Family
 from moestat.theory.explorer._explore import explore
+from moestat.theory.explorer._reference import references
 from moestat.theory.identifiability.far import find_far
 
-__all__ = ["NOT_DONE", "AtlasResult", "deviations", "drawn_truth", "run_cell"]
+__all__ = [
+    "BY_INFORMATION",
+    "NOT_DONE",
+    "AtlasResult",
+    "by_rule",
+    "deviations",
+    "drawn_truth",
+    "run_cell",
+]
 
 DESIGN = Uniform(-2.0, 2.0)
 _DRAWS, _NODES = 20, 40
@@ -29,12 +36,12 @@ _RADII = {2: (1e-2, 1e-3), 3: (6e-2, 1e-2), 4: (6e-2, 2.3e-2)}
 """First and last deviation: below the last one a distance of order 2 m drowns in rounding."""
 _RUNGS = 3
 _FAR_STARTS = 6
+BY_INFORMATION = "by the information"
+"""What is told of a cell whose order the information of cells of one decides."""
+BY_CASE = "the explorer's case"
+"""Beginning of what is told of an order that the explorer found at a truth of the papers."""
 NOT_DONE = "not done in"
 """Beginning of what is told of a search that ran out of time."""
-
-
-class OutOfTimeError(Exception):
-    """The cell's seconds are over."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +75,6 @@ class AtlasResult:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return asdict(self)
-
-
-@contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` after so many seconds of the processor's time."""
-
-    def stop(*_: Any) -> None:
-        raise OutOfTimeError
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def deviations(model: Family, theta: FloatArray) -> VoronoiLoss:
@@ -123,11 +114,7 @@ def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:
     best: tuple[float, FloatArray, tuple[str, ...]] | None = None
     for draw in range(_DRAWS):
         rng = np.random.default_rng([zlib.crc32("; ".join(cell.words).encode()), draw])
-        theta = rng.normal(size=model.n_params)
-        if not model.gate.normalised:
-            for name in model.gate.bounds:
-                if name != model.gate.mass and name in model.blocks:
-                    theta[np.atleast_1d(model.blocks[name][0]).ravel()] = 0.0
+        theta = _flat(model, rng.normal(size=model.n_params))
         theta = model.pin(np.clip(theta, model.lower + 1e-3, model.upper - 1e-3))
         noise = 1.0 if model.is_regression else None
         spectrum = information_spectrum(model, theta, DESIGN, n_nodes=_NODES, noise=noise)
@@ -137,6 +124,47 @@ def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:
             best = score, theta, null
     assert best is not None
     return best[1], best[2]
+
+
+def by_rule(cell: AtlasCell, null: tuple[str, ...]) -> AtlasResult | None:
+    """What is known of a cell of several atoms without a search.
+
+    Parameters
+    ----------
+    cell : AtlasCell
+        The cell.
+    null : tuple of str
+        Directions that the density does not see at the family's truth, exactly specified: atoms
+        that share one of these atoms can all move along.
+
+    Returns
+    -------
+    AtlasResult or None
+        None where only a search can tell.
+    """
+    model = cell.true_family()
+    try:
+        fitted = cell.fitted_family()
+    except ValueError as error:
+        return AtlasResult(null, found=str(error))
+    if model.is_regression and model.gate.normalised:
+        return AtlasResult(null, found="regression functions under a normalised gate")
+    if fitted != model.with_experts(fitted.n_experts):
+        return AtlasResult(null, found="the gate's options depend on the number of atoms")
+    theta = model.pin(_flat(model, np.zeros(model.n_params)))
+    shared = references(fitted, theta, model, False)
+    if (cell.size, 1) not in [tuple(each.sizes) for each in shared]:
+        return AtlasResult(null, found="no measure with the truth's density has such a cell")
+    return AtlasResult(null, math.inf, BY_INFORMATION) if null else None
+
+
+def _flat(model: Family, theta: FloatArray) -> FloatArray:
+    """The parameters with a constant gate of the first atom where gates are raw."""
+    if not model.gate.normalised:
+        for name in model.gate.bounds:
+            if name != model.gate.mass and name in model.blocks:
+                theta[np.atleast_1d(model.blocks[name][0]).ravel()] = 0.0
+    return theta
 
 
 def run_cell(cell: AtlasCell, seconds: float) -> AtlasResult:
@@ -156,7 +184,7 @@ def run_cell(cell: AtlasCell, seconds: float) -> AtlasResult:
         What was found.
     """
     try:
-        with _at_most(seconds):
+        with at_most(seconds):
             theta, null = drawn_truth(cell)
     except OutOfTimeError:
         return AtlasResult(found=f"{NOT_DONE} {seconds:g} s", seconds=seconds)
@@ -165,14 +193,14 @@ def run_cell(cell: AtlasCell, seconds: float) -> AtlasResult:
     far = _far(cell, theta, cell.size - 1, seconds) if cell.size <= 2 else ""
     if cell.size == 1:
         order = math.inf if null else 1.0
-        return AtlasResult(null, order, "by the information", far=far, seconds=seconds)
+        return AtlasResult(null, order, BY_INFORMATION, far=far, seconds=seconds)
     return AtlasResult(null, *_order(cell, theta, seconds), far, seconds)
 
 
 def _order(cell: AtlasCell, theta: FloatArray, seconds: float) -> tuple[float | None, str, str]:
     model = cell.true_family()
     try:
-        with _at_most(seconds):
+        with at_most(seconds):
             found = explore(
                 cell.fitted_family(),
                 model,
@@ -196,7 +224,7 @@ def _far(cell: AtlasCell, theta: FloatArray, extra: int, seconds: float) -> str:
     model = cell.true_family()
     fitted = model.with_experts(model.n_experts + extra)
     try:
-        with _at_most(seconds / 3.0):
+        with at_most(seconds / 3.0):
             found = find_far(
                 *(fitted, model, theta, deviations(model, theta)),
                 design=DESIGN,

@@ -107,6 +107,7 @@ def markdown(rows: Sequence[_Row]) -> str:
         Markdown.
     """
     planned = len(rows) * len(SIZES)
+    reasons = _reasons(rows)
     kinds = Counter(_kind(row.cells.get(size)) for row in rows for size in SIZES)
     counted = ", ".join(f"{kinds[place]} {name}" for place, (name, _) in enumerate(_KINDS))
     begun = [row for row in rows if row.cells]
@@ -130,8 +131,9 @@ def markdown(rows: Sequence[_Row]) -> str:
         " case near the truth.  In cells of one it is 1 where the information is nonsingular, and"
         " *d = 0* where a direction is not seen.  It is searched from one start per deviation,"
         " upper"
-        " bounds of the infimum: r may be larger than it is found.  *none*: no measure with this"
-        " truth's density has such a cell, or the explorer does not take the family.",
+        " bounds of the infimum: r may be larger than it is found.  Orders that the explorer found"
+        " at a truth of the papers are taken from it (theory_explorer.md).  *none*: no measure with"
+        " this truth's density has such a cell, or the explorer does not take the family.",
         "",
         f"*Far*: whether a search from {searched} families' starts elsewhere (random, turned signs,"
         f" copies, experts that are 0) reached the truth's law at another measure; it did in"
@@ -140,6 +142,16 @@ def markdown(rows: Sequence[_Row]) -> str:
         " exponents for cells of one and of several; *measured*: slopes of sweeps, by size of"
         " cell.",
         "",
+        "Families of classes have two of them and one input.  There the densities hardly curve in"
+        " their parameters: under the sigmoid gate with three atoms in a cell the least d at D ="
+        " 0.06 is 2e-12, and below it rounding.  It is not 0: by the fact second-order-classes no"
+        " measure near almost any truth has its density, and r = 2 ([short"
+        " proofs](../theory/short_proofs.md)).",
+        "",
+        "Cells without an order, by reason: "
+        + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        + ".",
+        "",
         f"![Orders by family and size of cell]({_PICTURE})",
         "",
         "| likelihood | gate | expert | r, 1 | 2 | 3 | 4 | far | facts | papers | measured |",
@@ -147,6 +159,20 @@ def markdown(rows: Sequence[_Row]) -> str:
         *map(_line, begun),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reasons(rows: Sequence[_Row]) -> Counter[str]:
+    """Why cells have no order, or none yet, and how many of each reason."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        for size in SIZES:
+            cell = row.cells.get(size)
+            if cell is None:
+                found["not reached"] += 1
+            elif cell["order"] is None:
+                text = str(cell["found"])
+                found["searches that ran out of time" if text.startswith(NOT_DONE) else text] += 1
+    return found
 
 
 def _empty(text: str) -> bool:
