@@ -119,7 +119,7 @@ def _lemma(number: int, statement: str) -> Claim:
         unsupported=why,
         untested=""
         if tried or fact or fails or why or quoted
-        else f"a statement {_TRAINING}; {{_DECIDES}}",
+        else f"a statement {_TRAINING}; {_DECIDES}",
         note=_NOTES.get(number, ""),
     )
 

@@ -276,8 +276,9 @@ CLAIMS = (
         INNER,
         "expert error in sup norm",
         {"over": SLOW},
-        note="By Le Cam's two points, and at truths with a constant expert only; not because of the"
-        " temperature, whose scale does not touch the experts: the same pair exists without one.",
+        note="In the worst case, by Le Cam's two points, at truths with a constant expert; not"
+        " because of the temperature, whose scale does not touch the experts: the same pair exists without"
+        " one.",
         other=("constant-experts",),
     ),
     Claim(

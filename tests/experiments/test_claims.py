@@ -149,3 +149,9 @@ def test_a_claim_needs_checks_or_a_reason():
 def test_a_claim_without_checks_is_open():
     assert decide([]) == "open"
     assert CLAIMS["expert-count.theorem-1"].untested
+
+
+def test_no_sentence_holds_the_name_of_a_variable():
+    for claim in CLAIMS.values():
+        told = (claim.statement, claim.untested, claim.unsupported, claim.note, claim.outside)
+        assert not any("{" in text for text in told), claim.id
