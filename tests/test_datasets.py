@@ -21,8 +21,8 @@ def test_every_data_set_has_columns_source_and_licence(name):
     assert all(isinstance(frame[c].dtype, pd.CategoricalDtype) for c in words)
 
 
-def test_between_five_and_eight_and_small():
-    assert 5 <= len(datasets.names()) <= 8
+def test_between_five_and_ten_and_small():
+    assert 5 <= len(datasets.names()) <= 10
     assert all(len(datasets.load(name)) <= 2500 for name in datasets.names())
     assert moestat.datasets is datasets
 

@@ -1,4 +1,4 @@
-"""Eight small classical data sets, as data frames with what is known of them."""
+"""Nine small classical data sets, as data frames with what is known of them."""
 
 from __future__ import annotations
 

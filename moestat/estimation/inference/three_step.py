@@ -392,7 +392,12 @@ def _answer(
     words = {"bch": "BCH weights", "ml": "likelihood of assignments", "two-step": "two-step"}
     facts = (
         ("Units", f"{step.weight.sum():.10g}", "Method", words[method]),
-        ("Assignment", "none" if method == "two-step" else assignment, "Wrong", f"{wrong:.1%}"),
+        (
+            "Assignment",
+            "none" if method == "two-step" else assignment,
+            "Misclassified",
+            f"{wrong:.1%}",
+        ),
     )
     notes = tuple(f"Wald, {test}" for test in tests)
     head = ("", "", "coef", "std err", "[0.025", "0.975]")
