@@ -167,3 +167,40 @@ def estimators_are_fits(case: Case) -> Iterator[Cell]:
 
 def _kind(law_of: Any) -> str:
     return "class" if law_of in ("multinomial", "ordinal") else "mean"
+
+
+@law
+def sweeps_of_inference(case: Case) -> Iterator[Cell]:
+    """A cell of a sweep of inference judges a member, or the spec is refused in a sentence."""
+    from moestat.sweep.kinds.inference.observed import Observed
+    from moestat.sweep.kinds.inference.procedures import PROCEDURES
+    from moestat.sweep.kinds.inference.trial import make_trial
+
+    member = case.member
+    if case.option != "plain" or member.kind != "one" or not isinstance(member.likelihood, str):
+        return
+    family, theta = case.truth
+    truth = {"likelihood": member.likelihood, "gate": member.gate, "expert": member.expert}
+    truth["n_features"] = 2
+    truth |= {"n_classes": family.n_classes} if family.likelihood.support is not None else {}
+    truth |= {name: values.tolist() for name, values in family.unpack(theta).items()}
+    truth |= {"noise": 0.05} if family.is_regression else {}
+    design = {"law": "uniform", "low": -1, "high": 1}
+    fields = {"n": 150, "truth": truth, "design": design, "n_starts": 1, "n_resamples": 3}
+    for name, procedure in PROCEDURES.items():
+        made, refusal, foreign = asked(
+            lambda name=name: make_trial({**fields, "procedures": [name]})
+        )
+        if refusal or foreign:
+            yield Cell(name, FAILS if foreign else REFUSED, str(foreign or refusal))
+            continue
+        observed = Observed(made, np.random.default_rng(0), np.random.default_rng(1))
+        found, refusal, foreign = asked(
+            lambda procedure=procedure, observed=observed: procedure.judge(observed)
+        )
+        if refusal or foreign:
+            yield Cell(name, FAILS if foreign else REFUSED, str(foreign or refusal))
+            continue
+        values = [value for items in found.values() for value in items.values()]
+        fine = all(value is None or 0.0 <= value <= 1.0 for value in values)
+        yield Cell(name, HOLDS if values and fine else FAILS, f"{found}"[:100])

@@ -20,7 +20,7 @@ from moestat.base.warnings import MoEWarning
 from moestat.estimation.results import load
 from tests import oracle
 from tests.laws.cases import Case, RefusedError, is_plain
-from tests.laws.questions import ABOUT_ROWS, OTHERS, OWN, numbers, response_of
+from tests.laws.questions import ABOUT_ROWS, OTHERS, OWN, SAME, numbers, response_of
 
 HOLDS, REFUSED, FAILS = "holds", "refused", "fails"
 
@@ -166,6 +166,21 @@ def _height(
     gap = again.llf - (result.llf - less)
     room = 1e-3 if result.family.has_jumps else 2e-4
     yield _within(question, gap, room)
+    if abs(gap) < 1e-6 and not result.family.has_jumps and again.certificate.certified:
+        yield from _same_answers(case, question, result, again)
+
+
+def _same_answers(case: Case, question: str, result: Any, again: Any) -> Iterator[Cell]:
+    """Whether two fits with one maximum give the same answers, or the same refusal."""
+    for name, call in SAME.items():
+        one, refusal, foreign = asked(lambda call=call: call(case, result))
+        other, refused, strange = asked(lambda call=call: call(case, again))
+        if foreign or strange or (refusal is None) != (refused is None):
+            yield Cell(f"{question}, {name}", FAILS, f"{foreign or refusal}; {strange or refused}")
+        elif refusal:
+            yield Cell(f"{question}, {name}", REFUSED, refusal)
+        else:
+            yield compared(f"{question}, {name}", one, other, rtol=2e-3, atol=1e-4)
 
 
 @law
@@ -203,6 +218,8 @@ def groups_of_one_row_are_none(case: Case) -> Iterator[Cell]:
         return
     if plain.certificate.certified and other.certificate.certified:
         yield compared("log-likelihood", plain.llf, other.llf, rtol=0.0, atol=2e-4)
+        if plain.certificate.certified and other.certificate.certified:
+            yield from _same_answers(case, "answers", plain, other)
 
 
 @law

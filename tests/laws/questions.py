@@ -85,6 +85,31 @@ OTHERS: dict[str, Any] = {
 }
 """Questions that must have an answer, or be refused in one sentence."""
 
+SAME: dict[str, Any] = {
+    "bse": lambda case, r: _positive(r.bse),
+    "aic": lambda case, r: r.aic,
+    "bic": lambda case, r: r.bic,
+    "icl": lambda case, r: r.icl,
+    "HC0": lambda case, r: _positive(r.get_robustcov_results("HC0").bse),
+    "margeff": lambda case, r: r.get_margeff().summary_frame(),
+    "predict mean": lambda case, r: r.predict(_first(case, r), "mean"),
+    "predict quantile": lambda case, r: r.predict(_first(case, r), "quantile"),
+    "get_prediction": lambda case, r: r.get_prediction(_first(case, r)).summary_frame(),
+}
+"""Answers that two fits with one maximum share."""
+
+
+def _positive(errors: Any) -> np.ndarray:
+    """Standard errors without those of references and known coefficients."""
+    values = np.asarray(errors, dtype=np.float64)
+    return values[values > 0.0]
+
+
+def _first(case: Any, result: Any) -> Any:
+    """The first rows of the case, as a table or as an array."""
+    rows = case.rows.iloc[:10]
+    return rows if result.data.formula is not None else result.data.X[:10]
+
 
 def _told(result: Any) -> str:
     """The name of a parameter with a standard error."""
