@@ -82,6 +82,13 @@ OTHERS: dict[str, Any] = {
     "relabel": lambda case, r: r.relabel([1, 0]).llf,
     "without_data": lambda case, r: str(r.without_data().summary()),
     "explain": lambda case, r: str(r.explain()),
+    "deviance": lambda case, r: r.deviance,
+    "llnull": lambda case, r: r.llnull,
+    "get_influence": lambda case, r: r.get_influence().summary_frame(),
+    "survey": lambda case, r: r.get_robustcov_results("survey", case.rows["id"]).bse,
+    "classes": lambda case, r: r.classes(),
+    "distal": lambda case, r: str(r.distal(_by_group(case))),
+    "covariates": lambda case, r: str(r.covariates(pd.DataFrame({"q": _by_group(case)}))),
 }
 """Questions that must have an answer, or be refused in one sentence."""
 
@@ -109,6 +116,11 @@ def _first(case: Any, result: Any) -> Any:
     """The first rows of the case, as a table or as an array."""
     rows = case.rows.iloc[:10]
     return rows if result.data.formula is not None else result.data.X[:10]
+
+
+def _by_group(case: Any) -> Any:
+    """A variable of the groups, at the rows, with their index."""
+    return pd.Series(pd.factorize(case.rows["id"])[0] % 5, case.rows.index)
 
 
 def _told(result: Any) -> str:

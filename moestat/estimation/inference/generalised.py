@@ -111,7 +111,10 @@ class Units:
 def units(result: Any, name: str) -> Units:
     """Responses and means of a fit of one expert; `name` is the question, for the refusal."""
     family, likelihood = result.family, result.family.likelihood
-    result._check_one(name)
+    if likelihood.parts:
+        raise ValueError(
+            f"{name} is of one response: result.response({likelihood.parts[0].name!r}).{name}"
+        )
     law = _LAWS.get(likelihood.name)
     if family.n_experts > 1:
         raise ValueError(
@@ -215,7 +218,13 @@ def null_log_likelihood(result: Any) -> float:
         lost = profile_log_likelihood(here, total) - profile_log_likelihood(half, total)
         return float(result.llf - lost)
     one = inner.family.with_experts(1)
-    one = one.holding([*one.held, *one.read])
+    try:
+        one = one.holding([*one.held, *one.read])
+    except ValueError:
+        raise ValueError(
+            f"llnull: a gate {family.gate.name!r} does not go without inputs; fit one expert with"
+            " a constant gate, gate_inputs=[], for a comparison"
+        ) from None
     atoms, shared = inner.family.split(inner.theta)
     starts = [one.feasible(one.pin(one.join(atom[None], shared))) for atom in atoms]
     starts.append(one.feasible(one.pin(one.join(atoms.mean(axis=0)[None], shared))))
