@@ -470,6 +470,7 @@ _ORDER = (
     "first_analysis",
     "first_fit",
     "patients",
+    "growth",
     "two_eyes",
     "too_many_zeros",
     "how_many_experts",
