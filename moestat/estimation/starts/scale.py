@@ -13,7 +13,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
-from moestat.solvers.driver import drive
+from moestat.solvers.driver import Unfinished, drive
 from moestat.solvers.problem import Problem
 
 MOST_STARTS = 100_000
@@ -194,8 +194,8 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
         (ended,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
         theta = ended.theta
     else:
-        ((end, _),) = drive([Newton().climb(single, origin)], [single], threads=1)
-        theta = end.theta
+        (ended,) = drive([Newton().climb(single, origin)], [single], threads=1)
+        theta = (ended if isinstance(ended, Unfinished) else ended[0]).theta
     atom, shared = single.family.split(theta)
     centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
     if single.family.expert.block is None:
