@@ -12,6 +12,7 @@ from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.estimation.data import Data
 from moestat.estimation.inference.effects import Effects, marginal_effects
+from moestat.estimation.inference.prediction import Prediction
 from moestat.estimation.pictures import Pictures
 
 __all__ = ["OneResponse", "one_response"]
@@ -76,6 +77,15 @@ class OneResponse(Pictures):
 
     def _intervals_of_means(self, alpha: float, X: FloatArray) -> None:
         """None: the profile of a mean is that of the fit of all responses."""
+
+    def get_prediction(self, X: Any = None, *, groups: Any = None) -> Prediction:
+        """Predictions with errors and intervals, as `MoEResults.get_prediction`, without groups."""
+        if groups is not None:
+            raise ValueError(
+                "groups: errors for known groups are those of fits of one response; predict has"
+                f" the predictions of {self.name!r}"
+            )
+        return super().get_prediction(X)
 
     def influence(self) -> Any:
         """What leaving out each row would do to the fit of all responses."""

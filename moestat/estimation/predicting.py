@@ -40,6 +40,7 @@ from moestat.estimation.inference.prediction import (
     variance,
 )
 from moestat.estimation.inference.profile import intervals_of_means
+from moestat.estimation.known_groups import predict_known_groups
 from moestat.estimation.random_effects import means_of_groups
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
@@ -562,8 +563,17 @@ class Predicting(Fitted):
             return y
         return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
-    def get_prediction(self, X: Any = None) -> Prediction:
+    def get_prediction(self, X: Any = None, *, groups: Any = None) -> Prediction:
         """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, d), optional
+            Inputs; those of the fit by default.
+        groups : array_like of shape (n,), optional
+            In a fit with groups: the label of the group of each row, as of `predict`.  Errors count
+            that the rows of the group, by which its expert is told, are read with estimated
+            parameters; with random effects also that the group's effects are predicted.
 
         Returns
         -------
@@ -594,7 +604,11 @@ class Predicting(Fitted):
         )
         if X is not None:
             self._warn_of_wild(prediction.predicted, inputs)
-        return prediction
+        shares = self._shares_of(inputs, X, groups)
+        if shares is None:
+            return prediction
+        labels = read_groups_of_new(self.rows, X, groups, len(inputs.matrix))
+        return predict_known_groups(self, prediction, labels, shares)
 
     def _intervals_of_means(self, alpha: float, X: FloatArray) -> FloatArray | None:
         return intervals_of_means(self, alpha, X)

@@ -24,6 +24,7 @@ __all__ = [
     "effects_of_groups",
     "effects_term",
     "is_factor",
+    "laws_of_groups",
     "means_of_groups",
     "posterior_effects",
     "variance_components",
@@ -102,6 +103,26 @@ def means_of_groups(
     mean = family.predictors(theta, np.ascontiguousarray(X.T))[:, 0]
     mean = mean + np.sum(u * _random_design(family, X), axis=2)
     return np.sum(shares * mean, axis=0)
+
+
+def laws_of_groups(
+    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means (k, n) of normal rows X (n, d) of labelled groups within experts, and two variances.
+
+    These are that of the effects given the rows of a known group (k, n), or that of any group, and
+    that of a row (k, n).
+    """
+    own, Z = Grouping(data.groups), _random_design(family, X)
+    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
+    known = own.names[place] == labels
+    u, C = posterior_effects(family, theta, data)
+    eta = family.predictors(theta, np.ascontiguousarray(X.T))
+    L = factors(family.likelihood.effects, theta, _index(family))
+    mean = eta[:, 0] + np.sum(u[:, place] * known[:, None] * Z, axis=2)
+    told = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
+    spread = np.where(known, told, np.sum((Z @ L) ** 2, axis=2))
+    return mean, spread, np.exp(eta[:, 1])
 
 
 def effect_names(result: Any) -> list[str]:

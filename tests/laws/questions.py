@@ -82,6 +82,9 @@ OTHERS: dict[str, Any] = {
     "relabel": lambda case, r: r.relabel([1, 0]).llf,
     "without_data": lambda case, r: str(r.without_data().summary()),
     "explain": lambda case, r: str(r.explain()),
+    "get_prediction of known groups": lambda case, r: r.get_prediction(
+        groups=r.rows.groups
+    ).summary_frame(),
     "deviance": lambda case, r: r.deviance,
     "llnull": lambda case, r: r.llnull,
     "get_influence": lambda case, r: r.get_influence().summary_frame(),

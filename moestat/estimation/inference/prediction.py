@@ -24,6 +24,7 @@ __all__ = [
     "expert_log_densities",
     "extrapolation",
     "mixed_mean",
+    "mixture_quantile",
     "predict_with_errors",
     "quantile",
     "variance",
@@ -75,6 +76,9 @@ class Prediction:
     profiled : callable, optional
         ``profiled(alpha, rows)``: intervals of that, of the shape of `predicted` at these rows and
         2, or None where there are none.
+    quantiles : callable, optional
+        ``quantiles(q)``: quantiles (n,) of a new response where they are not those of the family at
+        the inputs, as of rows of known groups.
     """
 
     family: Family = field(repr=False)
@@ -90,6 +94,7 @@ class Prediction:
     profiled: Callable[[float, FloatArray], FloatArray | None] | None = field(
         default=None, repr=False
     )
+    quantiles: Callable[[float], FloatArray] | None = field(default=None, repr=False)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
@@ -145,8 +150,9 @@ class Prediction:
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if self.predicted.ndim > 1:
             raise ValueError("a class has no prediction interval; use conf_int")
+        known = self.quantiles
         sides = [
-            quantile(self.family, self.params, self.X, q, self.noise)
+            quantile(self.family, self.params, self.X, q, self.noise) if known is None else known(q)
             for q in (level / 2, 1 - level / 2)
         ]
         return np.stack(sides, axis=-1)
@@ -292,7 +298,9 @@ def quantile(
         raise ValueError("classes have no quantiles; which='proba' are their probabilities")
     if q in (0.0, 1.0):
         return np.full(len(X), _support(family, theta, X)[int(q)])
-    return _quantile(q, *_components(family, theta, X, noise, shares), family.likelihood.counts)
+    return mixture_quantile(
+        q, *_components(family, theta, X, noise, shares), family.likelihood.counts
+    )
 
 
 @np.errstate(all="ignore")
@@ -389,13 +397,13 @@ def _components(
     return weight, mean, deviation, cumulative
 
 
-def _quantile(
+def mixture_quantile(
     q: float,
     weight: FloatArray,
     mean: FloatArray,
     deviation: FloatArray,
     cumulative: Callable[[FloatArray], FloatArray],
-    counts: bool,
+    counts: bool = False,
 ) -> FloatArray:
     """The least response (n,) that is not exceeded with probability q, by bisection.
 
