@@ -393,7 +393,9 @@ def judge(path: Path) -> None:
     lines += ["", "Held-out calls that warn, and those that end lower in silence, by the rule:", ""]
     lines += ["| rule | warns | warns in vain | ends lower in silence |", "|---|---|---|---|"]
     rules = {"one run alone reached the best (before)": warned}
-    rules |= {f"probability above {level:g}": p > level for level in (0.05, 0.1, 0.2, 0.3, 0.5)}
+    rules |= {
+        f"probability above {level:g}": p > level for level in (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+    }
     for name, says in rules.items():
         counts = [int(says[held].sum()), int((says & (y == 0.0))[held].sum())]
         counts.append(int((~says & (y == 1.0))[held].sum()))
@@ -409,7 +411,7 @@ def judge(path: Path) -> None:
     ]
     lines += [
         f"| {risk:g} | {' | '.join(stopped(searched, beta, risk))} |"
-        for risk in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+        for risk in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
     ]
     text = "\n".join(lines) + "\n"
     (HERE / "calibration.md").write_text(text)

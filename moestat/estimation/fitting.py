@@ -205,7 +205,7 @@ def fit(
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start has converged before.
     risk : float, optional
-        Probability of a higher maximum that you accept, .2 by default.  The search stops once the
+        Probability of a higher maximum that you accept, .15 by default.  The search stops once the
         probability is no more, and after eight searches, or their budget, in any case; a fit whose
         probability ``certificate.p_higher`` is more warns.  With .05 it searches longer, with 1 it
         ends after one search.

@@ -18,7 +18,7 @@ treated apart; of a response that is a number planes have widths.
 | `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
 | `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
 | `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | a round of each kind |
-| `Agreement.risk` | .2 | .1 to .3 | that of four equal ends where starts come to many heights |
+| `Agreement.risk` | .15 | .1 to .2 | heights are those of five equal ends; with .2 some are lower |
 | `Agreement.searches` | 8, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
 """
 
@@ -296,7 +296,7 @@ class Agreement:
     """
 
     search: Moves = field(default_factory=Moves)
-    risk: float = 0.2
+    risk: float = 0.15
     searches: int = 8
     time_limit: float = np.inf
     name: str = "search"
