@@ -33,6 +33,9 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
     except OverflowError:
         raise ValueError("X, y must hold numbers within the range of float64") from None
     except ValueError as error:
+        if "Input y contains infinity" in str(error):
+            table = "likelihood={'name': ..., 'censored': True}"
+            raise ValueError(f"{error} Bounds of censored responses need {table}.") from None
         if "could not convert" not in str(error):
             raise
         raise ValueError(f"X, y must hold numbers: {str(error)[:100]}") from None
@@ -208,9 +211,17 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
-        """Fit by maximum likelihood; X (n, d), y (n,) real, or (n, m) of m responses."""
+        """Fit by maximum likelihood; X (n, d), y (n,) real, or (n, m) of m responses.
+
+        With a likelihood of censored responses y has the bounds (n, 2) of each.
+        """
         if hasattr(X, "columns"):
             read_inputs(X)
+        if "censored" in as_likelihood(self.likelihood).options:
+            design = _validated(self, X, ensure_min_samples=2)
+            given = X if hasattr(X, "columns") else design
+            self.results_ = self._fitted(self.likelihood, given, y, sample_weight)
+            return self
         shape = np.asarray(y).shape
         m = shape[1] if len(shape) == 2 else 1
         known = {"ensure_min_samples": 2, "y_numeric": True, "multi_output": m > 1}

@@ -139,6 +139,8 @@ def estimators_are_fits(case: Case) -> Iterator[Cell]:
     if case.option not in ("plain", "weights", "prior") or case.member.kind in ("trials",):
         return
     law_of = case.arguments["family"]
+    if case.member.kind == "censored":
+        law_of = {"name": law_of, "censored": True}
     rows = case.rows
     estimator = moestat.MoEClassifier if law_of == "multinomial" else moestat.MoERegressor
     own = {"n_experts": 2, "gate": case.member.gate, "expert": case.member.expert}

@@ -6,16 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-import tests.laws.entries  # noqa: F401 - registers its laws
-from tests.laws.cases import CASES, SOME
+import tests.laws.entries
+from tests.laws.cases import CASES, SOME, part
 from tests.laws.laws import FAILS, LAWS, judge
 
 REST = [case for case in CASES if case not in SOME]
 SEEDS = (1, 2)
+ENTRIES = [n for n, law in LAWS.items() if law.__module__ == tests.laws.entries.__name__]
+"""Laws of other entry points, which fit each case several times."""
+
+FITS = [n for n in LAWS if n not in ENTRIES]
+SOME_ENTRIES = part(SOME, 30)
 
 
-def check(case):
-    found = {name: judge(name, case) for name in LAWS}
+def check(case, laws=(*LAWS,)):
+    found = {name: judge(name, case) for name in laws}
     failed = [
         f"{name}: {cell.question}: {cell.words}"
         for name, cells in found.items()
@@ -27,7 +32,18 @@ def check(case):
 
 @pytest.mark.parametrize("case", SOME, ids=str)
 def test_laws_hold_or_are_refused_in_a_sentence(case):
-    check(case)
+    check(case, FITS)
+
+
+@pytest.mark.parametrize("case", SOME_ENTRIES, ids=str)
+def test_laws_hold_for_other_entry_points(case):
+    check(case, ENTRIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [case for case in SOME if case not in SOME_ENTRIES], ids=str)
+def test_laws_hold_for_the_other_entry_points_of_all_other_cases(case):
+    check(case, ENTRIES)
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found
-from moestat.model.family import check_family
+from moestat.model.family import Family, check_family
 
-__all__ = ["Dendrogram", "dendrogram"]
+__all__ = ["Dendrogram", "dendrogram", "has_dendrogram"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,6 +85,12 @@ class Dendrogram:
         return ax
 
 
+def has_dendrogram(family: Family) -> bool:
+    """Whether merging two experts is defined: normal linear ones behind a softmax gate."""
+    axes = family.likelihood.name, family.gate.name, family.expert.name
+    return axes == ("gaussian", "softmax", "linear")
+
+
 @door(family="Family | MoEResults")
 def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> Dendrogram:
     """Merge the atoms of a fit with too many softmax-gated Gaussian experts.
@@ -137,11 +143,11 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
         family, theta, X = inner.family, inner.theta, inner.data.X.T
         y = family.likelihood.decode(inner.data.y)
     check_family("family", family)
-    wanted = family.likelihood.name, family.gate.name, family.expert.name
-    if wanted != ("gaussian", "softmax", "linear"):
+    if not has_dendrogram(family):
+        axes = family.likelihood.name, family.gate.name, family.expert.name
         raise ValueError(
             "dendrogram is for the gaussian likelihood with the softmax gate and linear experts,"
-            f" got {' / '.join(wanted)}"
+            f" got {' / '.join(axes)}"
         )
     if family.likelihood.effects is not None:
         raise ValueError("dendrogram is for experts without random effects, got a fit with them")

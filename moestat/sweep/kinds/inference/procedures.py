@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.inference.bootstrap import bootstrap
-from moestat.estimation.inference.dendrogram import dendrogram
+from moestat.estimation.inference.dendrogram import dendrogram, has_dendrogram
 from moestat.estimation.inference.hypotheses import likelihood_ratio
 from moestat.estimation.inference.nested import lr_test, score_test
 from moestat.estimation.inference.order import bootstrap_lrt
@@ -197,7 +197,8 @@ def _selection(observed: Observed) -> Outcomes:
     # The dendrogram is of the fit with the most experts.
     chosen = {name: table.chosen(name) for name in CRITERIA}
     largest = table.results[trial.n_experts]
-    chosen["dendrogram"] = dendrogram(largest.family, largest.theta, X, y).n_experts
+    if has_dendrogram(largest.family) and trial.n_experts > 1:
+        chosen["dendrogram"] = dendrogram(largest.family, largest.theta, X, y).n_experts
     return {
         **{f"{name} right": {"k": float(k == true)} for name, k in chosen.items()},
         **{f"{name} too many": {"k": float(k > true)} for name, k in chosen.items()},
