@@ -145,8 +145,7 @@ def markdown(rows: Sequence[_Row]) -> str:
         "Families of classes have two of them and one input.  There the densities hardly curve in"
         " their parameters: under the sigmoid gate with three atoms in a cell the least d at D ="
         " 0.06 is 2e-12, and below it rounding.  It is not 0: by the fact second-order-classes no"
-        " measure near almost any truth has its density, and r = 2 ([short"
-        " proofs](../theory/short_proofs.md)).",
+        " measure near almost any truth has its density, and r = 2 (docs/theory/short_proofs.md).",
         "",
         "Cells without an order, by reason: "
         + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())

@@ -257,7 +257,8 @@ class Panels:
             own = np.polyfit(np.log10(self.n), np.log10(self.limit[:, index]), 1)[0]
             rows.append(
                 f"| {self.m} | {level:.0%} | {self._predicted(level)} | {-0.5 / self.order:.4f} |"
-                f" {own:.3f} | {_told(slope)} | {_told(curvature, 4)} |"
+                # Rounding of -1/16 must not decide about its third digit.
+                f" {round(own, 9):.3f} | {_told(slope)} | {_told(curvature, 4)} |"
             )
         return rows
 

@@ -277,8 +277,8 @@ CLAIMS = (
         "expert error in sup norm",
         {"over": SLOW},
         note="In the worst case, by Le Cam's two points, at truths with a constant expert; not"
-        " because of the temperature, whose scale does not touch the experts: the same pair exists without"
-        " one.",
+        " because of the temperature, whose scale does not touch the experts: the same pair exists"
+        " without one.",
         other=("constant-experts",),
     ),
     Claim(
