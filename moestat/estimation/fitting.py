@@ -244,11 +244,11 @@ def fit(
         a variance is narrower than rounding to it makes it, ``h^2 / 12``.  By default it is sought,
         and ``result.data.resolution`` is what was found; 0 is for none.  `bounds` of your own win.
     random : str, list or mapping, optional
-        Random effects of the groups, for "gaussian": ``random="1"`` for an intercept of each group,
-        ``random="1 + time"`` for an intercept and a slope.  Within expert i the rows of a group
-        are ``N(X b_i, Z D_i Z' + nu_i I)`` with any covariance matrix ``D_i``; one without
-        correlations is ``random={"terms": "1 + time", "covariance": "diagonal"}``.  A list holds
-        "1" and positions or names of inputs.
+        Random effects of the groups: ``random="1"`` for an intercept of each group, for "gaussian",
+        "poisson" and "binomial"; ``random="1 + time"`` for an intercept and a slope, for
+        "gaussian".  Within expert i its rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any
+        covariance matrix ``D_i``; one without correlations is ``random={"terms": "1 + time",
+        "covariance": "diagonal"}``.  A list holds "1" and positions or names of inputs.
     verbose : bool
         Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model

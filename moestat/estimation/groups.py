@@ -11,6 +11,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.reading.table import as_column
 from moestat.model.family import Family
 from moestat.model.random_effects import draw_of_groups
+from moestat.model.random_intercept import drawn_in_groups
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 
@@ -142,7 +143,10 @@ def draw_in_groups(
     threshold = np.asarray(rng.random(first.shape[1]), dtype=np.float64)
     atom = np.sum(threshold >= np.cumsum(prior, axis=0)[:-1], axis=0)[rows.owner]
     eta = family.predictors(theta, rows.X)[atom, :, np.arange(rows.size)].T
-    if family.likelihood.effects is not None:
+    effects = family.likelihood.effects
+    if effects is not None and effects.base is not None:
+        return drawn_in_groups(effects.base, eta, rows.owner, rng)
+    if effects is not None:
         return draw_of_groups(eta, rows.owner, rng)
     return family.likelihood.draw(eta, rng)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.groups import Grouping
+from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.tables import significant
 from moestat.model.family import Family
@@ -33,6 +33,12 @@ __all__ = [
 
 _NO_VARIANCE = 1e-5
 """Standard deviation of an effect, as a share of the response's, that is 0 to rounding."""
+
+_NODES, _ZOOMS = 65, 6
+"""Nodes of a conditional distribution of an effect, and how often they are placed anew."""
+
+_REACH = 8.5
+"""How far nodes reach from the mean, in standard deviations."""
 
 _STEP = 1e-100
 """A complex step has no rounding error: it need only be small."""
@@ -74,7 +80,14 @@ def posterior_effects(
 
     ``u = L M^-1 L' Z'r`` and ``C = nu L M^-1 L'`` with ``M = nu I + L' Z'Z L``: the best linear
     unbiased predictions at the estimates (Laird and Ware 1982, Sec. 3), as if these were known.
+    Of counts and binary responses they are the moments of the conditional distribution.
     """
+    if family.likelihood.effects.base is not None:
+        nodes, share = _nodes_of_groups(family, theta, data)
+        u = theta[family.index[:, -1], None, None] * nodes
+        mean = np.sum(share * u, axis=2, keepdims=True)
+        square = np.sum(share * (u - mean) ** 2, axis=2)
+        return mean, square[:, :, None, None]
     own = Grouping(data.groups)
     X, y = data.X[own.order], data.y[own.order]
     Z, L = _random_design(family, X), factors(family.likelihood.effects, theta, _index(family))
@@ -89,6 +102,46 @@ def posterior_effects(
     return np.einsum("kgab,kgb->kga", full, products), nu[:, None, None, None] * full
 
 
+def _given(family: Family, theta: FloatArray, X: FloatArray, v: FloatArray, y: Any) -> Any:
+    """The distributions (k, n) of rows X (d, n) given standardised effects v (k, n).
+
+    Encoded responses y, where given, say what rows have besides, such as trials.
+    """
+    base = family.likelihood.effects.base
+    base = base if y is None or base.given is None else base.given(y)
+    eta = family.predictors(theta, X)
+    eta[:, 0] += eta[:, -1] * v
+    return base.law(eta[:, :-1])
+
+
+def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[FloatArray, FloatArray]:
+    """Standardised effects (k, G, m), and their probabilities given the rows of each group.
+
+    The nodes are equidistant about the mean of the conditional distribution, which earlier ones
+    have found.
+    """
+    rows = encoded_rows(family, data)
+    assert rows.begin is not None
+    counts = np.real(rows.y)
+    nodes = share = np.empty(0)
+    centre, reach = np.zeros((2, family.n_experts, rows.begin.size))
+    reach += _REACH
+    for _ in range(_ZOOMS):
+        nodes = centre[:, :, None] + reach[:, :, None] * np.linspace(-1.0, 1.0, _NODES)
+        log = np.empty(nodes.shape)
+        for j in range(_NODES):
+            v = nodes[:, :, j]
+            found = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
+            log[:, :, j] = np.add.reduceat(found, rows.begin, axis=1) - 0.5 * v * v
+        share = np.exp(log - log.max(axis=2, keepdims=True))
+        share /= share.sum(axis=2, keepdims=True)
+        centre = np.sum(share * nodes, axis=2)
+        spread = np.sum(share * (nodes - centre[:, :, None]) ** 2, axis=2)
+        # One node with all of the probability says that it is nearer than the next one.
+        reach = np.minimum(_REACH, _REACH * np.sqrt(spread) + 4.0 * reach / _NODES)
+    return nodes, share
+
+
 def means_of_groups(
     family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
 ) -> FloatArray:
@@ -99,6 +152,16 @@ def means_of_groups(
     own = Grouping(data.groups)
     place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
     known = own.names[place] == labels
+    if family.likelihood.effects.base is not None:
+        nodes, given = (each[:, place] for each in _nodes_of_groups(family, theta, data))
+        others = _REACH * np.linspace(-1.0, 1.0, _NODES)
+        alone = np.exp(-0.5 * others**2)
+        nodes = np.where(known[:, None], nodes, others)
+        given = np.where(known[:, None], given, alone / alone.sum())
+        design, mean = np.ascontiguousarray(X.T), np.zeros(nodes.shape[:2])
+        for j in range(_NODES):
+            mean += given[:, :, j] * _given(family, theta, design, nodes[:, :, j], None).mean()
+        return np.sum(shares * mean, axis=0)
     u = posterior_effects(family, theta, data)[0][:, place] * known[:, None]
     mean = family.predictors(theta, np.ascontiguousarray(X.T))[:, 0]
     mean = mean + np.sum(u * _random_design(family, X), axis=2)
@@ -202,6 +265,8 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
     scale_at = family.index[:, family.first_expert_channel + 1]
+    if effects.base is not None:
+        return _one_deviation(theta, index[:, 0], names, spread, half)
     L = factors(effects, theta, index)
     for i in range(family.n_experts):
         places = [
@@ -236,6 +301,23 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
                 {"expert": i + 1, "component": word, "estimate": float(value)}
                 | {"error": float(error), "lower": low, "upper": high}
             )
+    return pd.DataFrame(rows).set_index(["expert", "component"])
+
+
+def _one_deviation(
+    theta: FloatArray, at: IntArray, names: Sequence[str], spread: FloatArray, half: float
+) -> pd.DataFrame:
+    """The standard deviation of one intercept by expert, with errors; rows have none."""
+    import pandas as pd
+
+    rows = list[dict[str, Any]]()
+    for i, place in enumerate(at):
+        value, error = abs(float(theta[place])), float(np.sqrt(spread[place, place]))
+        low, high = _interval("sd", value, error, half)
+        rows.append(
+            {"expert": i + 1, "component": f"sd({names[0]})", "estimate": value}
+            | {"error": error, "lower": low, "upper": high}
+        )
     return pd.DataFrame(rows).set_index(["expert", "component"])
 
 

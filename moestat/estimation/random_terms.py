@@ -19,16 +19,19 @@ _FORM = (
 )
 
 
+_LIKELIHOODS = ("gaussian", "poisson", "binomial")
+
+
 def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d: int) -> Any:
     """The table of the normal likelihood with the effects that `random` names.
 
     `features` are the names of the d inputs, None for inputs without names.
     """
     table: Mapping[str, Any] = model if is_mapping(model) else {"name": model}
-    if not isinstance(table.get("name"), str) or table["name"] != "gaussian":
+    if not isinstance(table.get("name"), str) or table["name"] not in _LIKELIHOODS:
         raise ValueError(
-            "random: random effects are for the likelihood 'gaussian' by its name, got"
-            f" {short(model)}"
+            "random: random effects are for the likelihoods 'gaussian', and with one intercept"
+            f" 'poisson' and 'binomial', by their names, got {short(model)}"
         )
     if "random" in table:
         raise ValueError("random: the table of the likelihood has random effects, too; give one")

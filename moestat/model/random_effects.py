@@ -46,6 +46,8 @@ class RandomEffects:
 
     features: tuple[int, ...]  # positions in phi = (1, x): those of inputs first, then 0 for 1
     diagonal: bool = False
+    # the likelihood given the effects, where their integral has no closed form
+    base: Likelihood | None = None
 
     @property
     def positions(self) -> IntArray:

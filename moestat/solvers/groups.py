@@ -8,7 +8,8 @@ of the slopes of the expert's log-densities l_i over these rows,
     Hessian = sum_i tau_i sum d2 l_i + sum_i (tau_i - pi_i) d2 a_i + Cov_tau(S) - Cov_pi(d a)
 
 With random effects the log-densities of an expert are those of whole groups, and the sums of their
-derivatives over rows those of `moestat.kernels.effects`.
+derivatives over rows those of `moestat.kernels.effects`; of counts and binary responses they are
+integrals, `moestat.kernels.quadrature`.
 
 Source: Gruen and Leisch (2008), Sec. 2 (concomitant variables and nested data).
 """
@@ -23,6 +24,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.effects import effects_loop, products_loop
 from moestat.kernels.groups import atoms_loop, join_loop
+from moestat.kernels.quadrature import idle, intercepts_loop
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
 
@@ -79,20 +81,30 @@ def group_sums(
         *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
     )
     loops, coefficients = family.loops, family.coefficients
-    atoms = atoms_loop(loops.gate, loops.expert, loops.likelihood, loops.reads_response)
-    join, complete = join_loop(), tau is not None
     effects = family.likelihood.effects
+    base = None if effects is None else effects.base
+    # With an integral over effects densities are those of groups, and not of rows.
+    likelihood = loops.likelihood if base is None else idle
+    atoms = atoms_loop(loops.gate, loops.expert, likelihood, loops.reads_response)
+    join, complete = join_loop(), tau is not None
     phi, rows = np.ones((1 + len(data.X), size)), _rows(family, size)
     curvature = np.zeros((k, *2 * family.places.shape[1:]))
-    reference = np.empty(0) if effects is None else _reference(data)
+    closed = effects is not None and base is None
+    reference = _reference(data) if closed else np.empty(0)
+    # Slopes of an integral vary over its nodes.
+    n_own = int(family.width[family.first_expert_channel :].sum()) if base is not None else 0
     for groups, own, begin in chunks:
         m = own.stop - own.start
         phi[1:, :m] = data.X[:, own]
         n = groups.stop - groups.start
         shares = np.empty((k, n)), found.posterior[:, groups].copy(), np.empty(n)
         drawn, chosen = np.empty((2, n if order > 0 else 0, P))
-        if effects is None:
+        spread = np.zeros((k, n if order > 1 else 0, n_own, n_own))
+        if effects is None or base is not None:
             atoms(theta, coefficients, data.y[own], order, phi, m, rows)
+            if base is not None:
+                integrals = intercepts_loop(base.block, 1 + len(base.channels))
+                integrals(theta, coefficients, data.y[own], order, phi, m, begin, rows, spread)
             join(
                 *(coefficients, begin, m, weight[groups], complete, order),
                 *(phi, rows, shares, drawn, chosen, curvature),
@@ -109,6 +121,9 @@ def group_sums(
         found.prior[:, groups], found.posterior[:, groups], found.log_density[groups] = shares
         if order > 0:
             found.scores[groups] = drawn - chosen
+        if order > 1 and n_own:
+            share = weight[groups] * shares[1]
+            curvature[:, -n_own:, -n_own:] += np.einsum("kg,kgpq->kpq", share, spread)
         if order > 1:
             by_group = weight[groups, None]
             found.hessian += (by_group * chosen).T @ chosen

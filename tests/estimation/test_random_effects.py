@@ -185,7 +185,7 @@ def test_what_cannot_be_had_is_refused():
     X, y, who = frame[["t"]], frame["y"], frame["id"]
     refused = [
         (("gaussian", X, y), {"random": "1"}, "effects are those of groups of rows; give groups="),
-        (("poisson", X, y.abs().round()), {"random": "1", "groups": who}, "for the likelihood"),
+        (("gamma", X, y.abs() + 1.0), {"random": "1", "groups": who}, "for the likelihood"),
         (("gaussian", X, y), {"random": "1 + age", "groups": who}, "'age' is not an input"),
         (("gaussian", X, y), {"random": [3], "groups": who}, "inputs are 0..0, got 3"),
         (("gaussian", X, y), {"random": 3, "groups": who}, "random must be text"),

@@ -24,6 +24,7 @@ from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
+from moestat.model.random_intercept import with_random_intercept
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid
 from moestat.model.responses import likelihood_of_counts
@@ -204,8 +205,15 @@ def _laws(n: Any, link: _Link) -> dict[str, Any]:
     return {"law": law, "spread": spread, "link": lambda mean: link.inverse(mean / n)}
 
 
-def make(trials: int | str = 1, link: str = "logit") -> Likelihood:
-    """The likelihood of successes in so many trials, or in as many as each row says."""
+def make(
+    trials: int | str = 1, link: str = "logit", random: Any = None, covariance: str = "free"
+) -> Likelihood:
+    """The likelihood of successes in so many trials, or in as many as each row says.
+
+    `random` is ``["1"]`` for a normal intercept of each group of rows.
+    """
+    if random is not None:
+        return with_random_intercept(make(trials, link), random, covariance)
     if link not in LINKS:
         raise ValueError(f"binomial: link must be one of {', '.join(LINKS)}, got {short(link)}")
     own = LINKS[link]

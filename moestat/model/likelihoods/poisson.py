@@ -20,6 +20,7 @@ from moestat.base.types import FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
+from moestat.model.random_intercept import with_random_intercept
 from moestat.model.responses import likelihood_of_counts
 
 _STEEPEST = 300.0
@@ -169,8 +170,15 @@ def _decode(y: Any) -> FloatArray:
     return np.column_stack([y.real, np.where(y.imag > OPEN, np.inf, y.imag)])
 
 
-def make(censored: bool = False) -> Likelihood:
-    """The likelihood, of counts of which some are known by bounds, both included, or all."""
+def make(censored: bool = False, random: Any = None, covariance: str = "free") -> Likelihood:
+    """The likelihood, of counts of which some are known by bounds, both included, or all.
+
+    `random` is ``["1"]`` for a normal intercept of each group of rows.
+    """
+    if random is not None:
+        if censored:
+            raise ValueError("poisson: random effects are for counts that are not censored")
+        return with_random_intercept(LIKELIHOOD, random, covariance)
     if not censored:
         return LIKELIHOOD
     return replace(

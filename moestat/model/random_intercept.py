@@ -1,0 +1,140 @@
+"""Counts and binary responses with a normal intercept of each group.
+
+Given the effect ``u ~ N(0, lambda_i^2)`` of its group the rows have, within expert i, the
+distribution of the likelihood at the predictors ``x' b_i + u``; the density of a group is the
+integral over u, see `moestat.kernels.quadrature`.  A row by itself has that of a group of one row.
+
+Source: Breslow and Clayton (1993), Sec. 2; mixtures: Proust-Lima, Philipps and Liquet (2017),
+Sec. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
+from moestat.base.validate import is_sequence, short
+from moestat.kernels.quadrature import marginal_block
+from moestat.model.random_effects import RandomEffects
+
+__all__ = ["GRID", "Averaged", "drawn_in_groups", "with_random_intercept"]
+
+GRID: FloatArray = np.arange(-8.5, 8.51, 0.1)
+"""Standardised effects at which distributions are averaged, by a trapezoidal sum."""
+
+_WEIGHT: FloatArray = 0.1 * np.exp(-0.5 * GRID**2) / np.sqrt(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """A distribution of counts averaged over a normal intercept."""
+
+    law: Callable[[FloatArray], Any]
+    eta: FloatArray  # (..., q, n), the last one lambda
+
+    def _laws(self) -> Iterator[tuple[float, Any]]:
+        """Weights and distributions by effect."""
+        for v, weight in zip(GRID, _WEIGHT, strict=True):
+            moved = self.eta[..., :-1, :].copy()
+            moved[..., 0, :] += self.eta[..., -1, :] * v
+            yield float(weight), self.law(moved)
+
+    def _mean(self, of: Callable[[Any], Any]) -> FloatArray:
+        return np.asarray(sum(weight * of(law) for weight, law in self._laws()), dtype=np.float64)
+
+    def pmf(self, y: Any) -> FloatArray:
+        """Probabilities of counts."""
+        return self._mean(lambda law: law.pmf(y))
+
+    def cdf(self, y: Any) -> FloatArray:
+        """Probabilities of counts up to y."""
+        return self._mean(lambda law: law.cdf(y))
+
+    def sf(self, y: Any) -> FloatArray:
+        """Probabilities of counts above y."""
+        return self._mean(lambda law: law.sf(y))
+
+    def mean(self) -> FloatArray:
+        """Means."""
+        return self._mean(lambda law: law.mean())
+
+    def std(self) -> FloatArray:
+        """Standard deviations."""
+        square = self._mean(lambda law: law.std() ** 2 + law.mean() ** 2)
+        return np.sqrt(np.maximum(square - self.mean() ** 2, 0.0))
+
+    def support(self) -> tuple[Any, Any]:
+        """The least and the largest count."""
+        return self.law(self.eta[..., :-1, :]).support()
+
+    def ppf(self, q: Any) -> FloatArray:
+        """The least counts that are not exceeded with probability q, by bisection."""
+        shape = np.broadcast_shapes(np.shape(q), (*self.eta.shape[:-2], self.eta.shape[-1]))
+        end = np.broadcast_to(self.support()[1], shape)
+        low, high = np.full(shape, -1.0), np.ones(shape)
+        while np.any(short_of := (self.cdf(high) < q) & (high < end)):
+            high = np.where(short_of, np.minimum(2.0 * high, end), high)
+        while np.any(high - low > 1.0):
+            middle = np.floor(0.5 * (low + high))
+            enough = self.cdf(middle) >= q
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+
+def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free") -> Likelihood:
+    """The likelihood of counts, or of successes, with a normal intercept of each group."""
+    given = list(random) if is_sequence(random) else random
+    if given != ["1"]:
+        raise ValueError(
+            f'{base.name}: random must be ["1"], one intercept of each group; got {short(random)}.'
+            " Random slopes are for 'gaussian'"
+        )
+    n, own = 1 + len(base.channels), base.block
+    assert own is not None
+    law = base.law
+    assert law is not None
+
+    def averaged(eta: FloatArray) -> Averaged:
+        """The distribution at predictors (..., q, n)."""
+        return Averaged(law, eta)
+
+    def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a row by itself, from predictors (..., q, n)."""
+        found = averaged(eta)
+        return found.mean(), found.std()
+
+    def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
+        """Responses of rows by themselves with the predictors `eta`, shape (q, n)."""
+        return drawn_in_groups(base, eta, np.arange(eta.shape[1]), rng)
+
+    again = base.given
+    return replace(
+        base,
+        channels=(*base.channels, Channel("l", "L", component=0, reads=(0,))),
+        block=marginal_block(own, n),
+        reference=None,
+        law=averaged,
+        spread=spread,
+        draw=draw,
+        given=None
+        if again is None
+        else lambda y: with_random_intercept(again(y), random, covariance),
+        bounds={**base.bounds, "l": (-30.0, 30.0), "L": (-30.0, 30.0)},
+        options={**base.options, "random": ["1"], "covariance": str(covariance)},
+        effects=RandomEffects((0,), base=base),
+        limits={},
+        source="Breslow and Clayton (1993), Sec. 2",
+    )
+
+
+def drawn_in_groups(
+    base: Likelihood, eta: FloatArray, owner: IntArray, rng: np.random.Generator
+) -> Any:
+    """Responses (n,) of rows with predictors (q, n), effects drawn once for each group."""
+    moved = eta[:-1].copy()
+    moved[0] += eta[-1] * rng.standard_normal(int(owner[-1]) + 1)[owner]
+    return base.draw(moved, rng)
