@@ -42,7 +42,7 @@ BAD = {
     "X of other width": (lambda X, y: (X[:, :1], y), r"X must have shape \(any, 2\), got \(400, 1"),
     "X with one axis": (lambda X, y: (X[:, 0], y), r"X must have shape \(any, 2\), got \(400,\)"),
     "y of other length": (lambda X, y: (X, y[:-1]), "X has 400 samples but y has 399"),
-    "y in two axes": (lambda X, y: (X, np.c_[y, y]), r"y must have shape \(n,\), got \(400, 2\)"),
+    "y in two axes": (lambda X, y: (X, np.c_[y, y]), r"shape \(n,\) for \w+, got \(400, 2\)"),
     "NaN in y": (lambda X, y: (X, with_value(y, 0, np.nan)), "y has 1 missing values"),
     "fractions in y": (
         lambda X, y: (X, with_value(y, 0, 1.5)),
