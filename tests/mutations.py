@@ -42,7 +42,8 @@ FOLDERS = ("solvers", "kernels", "estimation")
 COMPILED = {
     "rules": {
         *("TRUST.rounding", "TRUST.accept", "TRUST.smallest", "TRUST.largest", "TRUST.patience"),
-        *("BFGS.flatter", "BFGS.trials", "RULES.close", "RULES.small", "RULES.smaller"),
+        *("TRUST.poor", "TRUST.good", "TRUST.edge", "NEGLIGIBLE", "TINY", "HALVINGS"),
+        *("BFGS.flatter", "RIDGE.close", "RIDGE.small", "RIDGE.smaller"),
     },
     "rows": {"_NEGLIGIBLE"},
     "cpu": {"SAMPLES"},
@@ -51,7 +52,7 @@ COMPILED = {
 
 NOT_TUNED = {
     *("ZEROS", "ONES", "OBSERVED", "COMPLETE", "EXPECTATION", "GROUP", "USED", "PAIR", "SIGN"),
-    *("ROWS", "TILE", "INFORMED", "SEARCH.seed", "_ROOT_2", "_CACHE_LINE", "_GRAM_SHAPE"),
+    *("ROWS", "TILE", "INFORMED", "JUMP_SEARCH.seed", "_ROOT_2", "_CACHE_LINE", "_GRAM_SHAPE"),
 }
 """Names of columns, sizes of types, values of mathematics."""
 

@@ -21,9 +21,9 @@ from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
-from moestat.solvers.line_search import GOOD, TOO_LONG, judged, next_trial
+from moestat.solvers.line_search import GOOD, TOO_LONG, judge, next_trial
 from moestat.solvers.problem import Iteration, Objective, Problem, Ran, Request, Run, ValueGradient
-from moestat.solvers.rules import BFGS
+from moestat.solvers.rules import BFGS, TRUST
 from moestat.solvers.spring import pull
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 from moestat.solvers.trust_region.region import can_descend, free_coordinates
@@ -36,7 +36,7 @@ _THETA, _GRADIENT, _TRIAL, _THERE, _BEST_POINT, _BEST_GRADIENT, _STEP, _FREE, _F
 
 @device(forceinline=False)
 def _forget(memory, free, made, rest):
-    """The first of the two loops of Nocedal (1980): `rest` (P,) without the last steps made."""
+    """First loop of the two-loop recursion of Nocedal (1980), which overwrites `rest` (P,)."""
     moved, change, along, share = memory
     oldest = made - len(moved) if made > len(moved) else 0
     for q in range(made - 1, oldest - 1, -1):
@@ -54,7 +54,7 @@ def _forget(memory, free, made, rest):
 
 @device(forceinline=False)
 def _recall(memory, free, made, rest):
-    """The second: `rest` (P,) with them again, in the opposite order."""
+    """Second loop of the recursion, over the same steps from the oldest to the newest."""
     moved, change, along, share = memory
     oldest = made - len(moved) if made > len(moved) else 0
     for q in range(oldest, made):
@@ -70,7 +70,10 @@ def _recall(memory, free, made, rest):
 @device(forceinline=False)
 @compact
 def _factorise(matrix, factor, free, factored):
-    """Cholesky factor over the free coordinates, unless it is that; False if there is none."""
+    """Factorise the matrix over the free coordinates; False if it is not definite.
+
+    The factor is kept while the same coordinates are free.
+    """
     known = True
     for j in range(free.size):
         known = known and free[j] == factored[j]
@@ -87,7 +90,7 @@ def _factorise(matrix, factor, free, factored):
 @device(forceinline=False)
 @compact
 def _direct(matrices, memory, box, points, scale, made):
-    """Make the step, without coordinates on an edge of the box that it would cross.
+    """Compute the step; coordinates on an edge of the box that it would cross stay fixed.
 
     Returns False where the matrix is not definite.
     """
@@ -123,7 +126,7 @@ def _direct(matrices, memory, box, points, scale, made):
 @device(forceinline=False)
 @compact
 def _remember(factor, memory, points, numbers, made):
-    """Go to the best trial, whose step and change of the gradient are remembered.
+    """Move to the best trial, and remember the step and the change of the gradient.
 
     The matrix is scaled so that this step would have changed the gradient as much as it has
     (Nocedal and Wright 2006, eq. 7.20, with the matrix in place of the identity): curvatures of
@@ -156,7 +159,7 @@ def _remember(factor, memory, points, numbers, made):
 @device(forceinline=False)
 @compact
 def _try(box, points, numbers):
-    """Put the trial at a part of the step, which the box may cut."""
+    """Compute the trial point from the current part of the step, cut at the box."""
     lower, upper = box
     theta = row(points, _THETA)
     step = row(points, _STEP)
@@ -171,10 +174,10 @@ def _try(box, points, numbers):
 
 @compile_loop
 @compact
-def _advance(there, matrices, memory, box, limits, points, state):
-    """Judge the trial, of value `there`, and propose the next one; False at the end.
+def _advance(trial_value, matrices, memory, box, limits, points, state):
+    """Judge the trial, whose value is `trial_value`, and propose the next one; False at the end.
 
-    At first there is no trial to judge.
+    The first call has no trial to judge.
     """
     most, tolerance = limits
     numbers, counts = state
@@ -184,17 +187,17 @@ def _advance(there, matrices, memory, box, limits, points, state):
         slope = 0.0
         for j in range(step.size):
             slope += gradient[j] * step[j]
-        values, slopes = (numbers[_VALUE], there), (numbers[_SLOPE], slope)
-        verdict = judged(values, slopes, -slopes[0], numbers[_PART], numbers[_EDGE])
+        values, slopes = (numbers[_VALUE], trial_value), (numbers[_SLOPE], slope)
+        verdict = judge(values, slopes, -slopes[0], numbers[_PART], numbers[_EDGE])
         if verdict == TOO_LONG:
             numbers[_HIGH] = numbers[_PART]
         else:
             best, best_gradient = row(points, _BEST_POINT), row(points, _BEST_GRADIENT)
-            numbers[_LOW], numbers[_BEST] = numbers[_PART], there
+            numbers[_LOW], numbers[_BEST] = numbers[_PART], trial_value
             for j in range(step.size):
                 best[j] = trial[j]
                 best_gradient[j] = gradient[j]
-        if verdict != GOOD and counts[_TRIED] < BFGS.trials:
+        if verdict != GOOD and counts[_TRIED] < TRUST.patience:
             counts[_TRIED] += 1
             numbers[_PART] = next_trial(numbers[_LOW], numbers[_HIGH], numbers[_PART])
             _try(box, points, numbers)
@@ -233,40 +236,40 @@ _call_advance = call_by_address(types.boolean)
 @compile_loop
 @compact
 def _bfgs_loop(addresses, pass_inputs, spring, sums, climb):
-    """The passes of a climb, to its end; returns their number."""
+    """Run a climb to its end; returns the number of passes."""
     at_pass, at_advance = addresses
     coefficients, data, by_sample, terms = pass_inputs
     points = climb[4]
     trial, gradient = row(points, _TRIAL), row(points, _THERE)
-    passes, there = 0, 0.0
-    while _call_advance(at_advance, (there, *climb)):
-        there = -call_mixture(at_pass, (trial, coefficients, data, 1, sums, by_sample, terms))
+    passes, trial_value = 0, 0.0
+    while _call_advance(at_advance, (trial_value, *climb)):
+        trial_value = -call_mixture(at_pass, (trial, coefficients, data, 1, sums, by_sample, terms))
         for j in range(trial.size):
             gradient[j] = -sums.score[j]
-        there += pull(spring, trial, gradient, points[:0])
+        trial_value += pull(spring, trial, gradient, points[:0])
         passes += 1
     return passes
 
 
 class _Climb:
-    """BFGS steps in arrays that compiled code writes, with what they have learnt.
+    """State of a climb by BFGS steps, in arrays that compiled code writes.
 
     Parameters
     ----------
     theta : ndarray of shape (P,)
-        Where it begins.
-    here : ValueGradient
-        There.
+        Parameters at the start.
+    current : ValueGradient
+        Evaluation at the start.
     box : tuple of ndarray
-        Its edges (P,) and (P,).
+        Lower bounds (P,) and upper bounds (P,).
     tolerance : float
-        Predicted gain, in units of the objective, that is worth no step.
+        The climb ends where the predicted gain is smaller, in units of the objective.
     """
 
     def __init__(
         self,
         theta: FloatArray,
-        here: ValueGradient,
+        current: ValueGradient,
         box: tuple[FloatArray, FloatArray],
         tolerance: float,
     ) -> None:
@@ -274,13 +277,13 @@ class _Climb:
         self.points = np.empty((9, P))
         self.numbers = np.zeros(8)
         self.counts = np.zeros(3, int)
-        self.points[_THETA], self.points[_GRADIENT] = theta, here.gradient
-        self.numbers[_VALUE] = here.value
+        self.points[_THETA], self.points[_GRADIENT] = theta, current.gradient
+        self.numbers[_VALUE] = current.value
         self._box, self._tolerance = box, float(tolerance)
         self._memory = (*np.empty((2, BFGS.steps, P)), *np.empty((2, BFGS.steps)))
 
     def begin(self, matrix: FloatArray, most: int) -> None:
-        """Take a matrix (P, P) for so many steps at most; the memory stays."""
+        """Start again from a matrix (P, P), for at most `most` steps; the memory is kept."""
         matrix = np.ascontiguousarray(matrix)  # as compiled code takes for granted
         self.numbers[_SCALE] = 1.0
         self.counts[_TAKEN] = self.counts[_TRIED] = 0
@@ -292,11 +295,11 @@ class _Climb:
         self.arrays = matrices, self._memory, self._box, limits, self.points, state
 
     def steps(self, objective: Objective, level: int) -> Iteration[int]:
-        """The steps from this matrix; returns their number."""
-        there = 0.0
-        while _advance(there, *self.arrays):
+        """Make the steps from this matrix; returns their number."""
+        trial_value = 0.0
+        while _advance(trial_value, *self.arrays):
             found = yield Request(objective, self.points[_TRIAL].copy(), level)
-            there, self.points[_THERE] = float(found.value), found.gradient
+            trial_value, self.points[_THERE] = float(found.value), found.gradient
         return int(self.counts[_TAKEN])
 
     @property
@@ -307,7 +310,7 @@ class _Climb:
 
 @cache
 def _advance_address() -> int:
-    """Where `_advance` is, for the compiled loop that calls it."""
+    """Address of `_advance`, for the compiled loop that calls it."""
     none = np.empty(0)
     climb = _Climb(none, ValueGradient(0.0, none), (none, none), 1.0)
     climb.begin(np.empty((0, 0)), 0)
@@ -316,12 +319,12 @@ def _advance_address() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _BFGSRun(Run):
-    """Steps from one matrix as one request."""
+    """All steps from one matrix, as one request."""
 
     climb: _Climb
 
     def execute(self, problem: Problem) -> Ran:
-        """Run it."""
+        """Run the steps and return where they ended."""
         family, own = problem.family, self.climb
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
         passes = _bfgs_loop(
@@ -331,8 +334,8 @@ class _BFGSRun(Run):
             Sums(np.empty(self.theta.size), NO_SUMS.hessian, NO_SUMS.information),
             own.arrays,
         )
-        steps, here = int(own.counts[_TAKEN]), own.end
-        return Ran(here.value, here.gradient, own.points[_THETA].copy(), "", steps, passes)
+        steps, current = int(own.counts[_TAKEN]), own.end
+        return Ran(current.value, current.gradient, own.points[_THETA].copy(), "", steps, passes)
 
 
 def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
@@ -342,7 +345,7 @@ def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Itera
 
 
 def assigned_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
-    """That at theta (P,) for the responsibilities that the problem has."""
+    """The same curvature at theta (P,), for the responsibilities that the problem has."""
     matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
     matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
     ridge = BFGS.ridge * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)
@@ -367,16 +370,17 @@ def bfgs_steps(
 ) -> Iteration[tuple[FloatArray, ValueGradient, int]]:
     """Climb by BFGS on one level of the data; returns (theta, evaluation, steps).
 
-    It ends after `most` steps, where a step is predicted to gain less than the tolerance, or where
-    none gains; with a `matrix` in place of the complete data's curvature after one round.  The
-    objective is the observed or, with a matrix, the complete data's.
+    The climb ends after `most` steps, where a step is predicted to gain less than the tolerance, or
+    where no trial gains.  With a `matrix` (P, P), which takes the place of the curvature of the
+    complete data, it ends after one round.  The objective is that of the observed data or, with a
+    matrix, that of the complete data.
     """
-    here = yield Request(objective, theta, level)
+    current = yield Request(objective, theta, level)
     if matrix is not None:
         most = min(most, BFGS.steps)
     else:
         matrix = yield from complete_curvature(problem, theta, level)
-    climb = _Climb(theta, here, problem.family.box_at(theta), tolerance)
+    climb = _Climb(theta, current, problem.family.box_at(theta), tolerance)
     steps = 0
     while True:
         asked = min(BFGS.steps, most - steps)

@@ -1,4 +1,4 @@
-"""The certificate: what is known about a fit besides its parameters."""
+"""The certificate: evidence that a fit is a maximum of the likelihood."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Spectrum:
 
 
 def spectrum(curvatures: FloatArray) -> Spectrum:
-    """Inertia and condition as `Certificate` has them; those of no coordinate are 0 and 1."""
+    """Inertia and condition number of curvatures (F,); without coordinates, zeros and 1."""
     size = np.abs(curvatures)
     if not size.size:
         return Spectrum((0, 0, 0), 1.0)
@@ -157,12 +157,12 @@ def certificate_of(
     reach: float = 1.0,
     across_ties: bool = True,
 ) -> Certificate:
-    """The certificate of theta (P,) from what a solver knows about it.
+    """The certificate of theta (P,), from curvatures, slope and gain that are known already.
 
-    It knows the eigenvalues (F,) of the objective's Hessian over the free coordinates, relative to
-    the metric, the norm of the free gradient in the metric, and whether something besides gain,
-    curvature and collapse speaks against the fit (`doubt`); the rest is as of `Certificate`.  The
-    eigenvalues include those across coefficients that are equal by constraint, `across_ties`.
+    `curvatures` (F,) are the eigenvalues of the objective's Hessian over the free coordinates,
+    relative to the metric; `slope` is the norm of the free gradient in the metric.  With `doubt`
+    the fit is not certified, whatever these say.  With `across_ties` the curvatures include the
+    directions across coefficients that are equal by constraint.
     """
     family = problem.family
     lower, upper = family.box_at(theta)
@@ -192,27 +192,29 @@ def certificate_of(
 def certify(
     problem: Problem,
     theta: FloatArray,
-    here: Evaluation,
+    evaluation: Evaluation,
     metric: FloatArray,
     status: str,
     iterations: int,
     reach: float = 1.0,
 ) -> Certificate:
-    """The certificate of `theta`, from the exact derivatives at it.
+    """The certificate of theta (P,), from an evaluation with the exact Hessian.
 
-    `reach` is the length of the longest steps across kinks that the solver vouches for.
+    `reach` is the length of the longest steps across kinks that the solver has ruled out.
     """
     family = problem.family
     lower, upper = family.box_at(theta)
-    slopes = here.gradient
+    slopes = evaluation.gradient
     predicted = 0.0
     kinks = 0
     if has_kinks(problem.family):
-        slopes, lower, upper, kinks, predicted = one_sided(problem, -1, theta, here, metric, reach)
+        slopes, lower, upper, kinks, predicted = one_sided(
+            problem, -1, theta, evaluation, metric, reach
+        )
     at = np.flatnonzero(free_coordinates(theta, slopes, lower, upper))
     slope = 0.0
     values: FloatArray = np.empty(0)
-    hessian, curvatures = without_relations(here.hessian, metric, at)
+    hessian, curvatures = without_relations(evaluation.hessian, metric, at)
     if at.size:
         # In coordinates where the metric is the identity; scipy's solver would do the same, but
         # importing it takes longer than most fits.
@@ -222,6 +224,6 @@ def certify(
         values = curvatures(np.asarray(np.linalg.eigvalsh(np.linalg.solve(factor, half.T)), float))
     smooth = box_step(theta, slopes, hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
-    doubt = family.has_jumps or not np.isfinite(here.value)
+    doubt = family.has_jumps or not np.isfinite(evaluation.value)
     found = problem, theta, values, slope, gain, status, iterations, doubt
     return certificate_of(*found, kinks=kinks, reach=reach)

@@ -23,11 +23,11 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     - it fits fewer than two samples per parameter of its own, with a variance below a tenth of that
       of every atom that fits more.
 
-    An atom that merely has next to no mass has not collapsed: over-specified estimates are so.
-    Neither has one on a bound that steps of the response have set (`Problem.resolved`).
-    Neither has one whose variance is known. Likelihoods without a scale have no collapsed atoms; of
-    several responses each has its own, which is its variance given the earlier ones where they are
-    correlated.
+    An atom with almost no mass has not collapsed: over-specified estimates have such atoms.  An
+    atom on a bound that follows from the rounding of the response (`Problem.resolved`) has not
+    collapsed, nor has one whose variance is known.  Likelihoods without a scale have no collapsed
+    atoms.  Each of several responses has a scale of its own: its variance given the earlier
+    responses where they are correlated.
     """
     penalty = getattr(problem, "penalty", None)
     if penalty is not None and penalty.logs.size:
@@ -37,7 +37,7 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
 
 
 def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ...]:
-    """Atoms whose scale, in this block, has shrunk onto a few samples."""
+    """Atoms that have collapsed by the scale in one block of parameters."""
     family, data = problem.family, problem.data
     scale = family.blocks[block]
     free = family.lower[scale] < family.upper[scale]
@@ -56,14 +56,14 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         and float(np.ptp(level)) <= -np.log(EM_RULES.narrow)
         and data.weight.sum() >= least * len(scale)
     ):
-        return ()  # one atom is fed at least, and none is narrow beside it
+        return ()  # one atom at least has enough samples, and no other is narrow beside it
     share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
 
     def below(least: float) -> np.ndarray:
         starved = share < least
         fed = np.min(level[~starved], initial=np.inf)
         narrow = starved & (level < fed + np.log(EM_RULES.narrow))
-        return (share >= 0.5) & free & (on_floor | narrow)
+        return (2.0 * share >= 1.0) & free & (on_floor | narrow)
 
     found = below(least)
     if found.any():

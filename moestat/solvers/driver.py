@@ -40,12 +40,16 @@ from moestat.solvers.rules import WORK
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=np.inf)
 
 _BETWEEN_LOOKS = 4
-"""Requests between two looks at the clock, where there is a deadline."""
+"""Number of requests between two checks of the clock, where there is a deadline: a check delays a
+batch by less than one request."""
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Iterations end by this time of `time.monotonic`, each with an `Unfinished` if need be."""
+    """Stop iterations inside the block at a time of `time.monotonic`.
+
+    An iteration that has not ended returns an `Unfinished`.
+    """
     token = _DEADLINE.set(deadline)
     try:
         yield
@@ -54,7 +58,7 @@ def until(deadline: float) -> Iterator[None]:
 
 
 class Unfinished(NamedTuple):
-    """Where an iteration was when its time was over: it can take the place of an end."""
+    """State of a run that was stopped by the deadline; it can be used in place of a result."""
 
     theta: FloatArray
     height: float
@@ -73,12 +77,12 @@ class Cores:
             positive_int("threads", self.threads)
 
     def groups(self, problems: Sequence[Problem]) -> list[range]:
-        """All of them at once."""
+        """One group: the processor holds all problems at once."""
         return [range(len(problems))]
 
     @contextmanager
     def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
-        """A pool of threads."""
+        """Answer requests on a pool of threads."""
         threads = self.threads or os.cpu_count() or 1
 
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
@@ -91,7 +95,7 @@ class Cores:
                 while left:
                     try:
                         place, (problem, request, rows) = left.popleft()
-                    except IndexError:  # another thread was faster
+                    except IndexError:  # another thread took the last task
                         return
                     sums[place] = problem.evaluate_part(request, rows)
 
@@ -105,7 +109,7 @@ class Cores:
                     helper.result()
             found = iter(sums)
             for (problem, request), own in zip(batch, parts, strict=True):
-                yield problem.joined(request, [next(found) for _ in own])
+                yield problem.join(request, [next(found) for _ in own])
 
         if threads == 1:
             yield answer
@@ -115,7 +119,7 @@ class Cores:
 
 
 def _of_a_row(problem: Problem, request: Request) -> int:
-    """Work of a row."""
+    """Work of one row, in units of one derivative."""
     if isinstance(request, Run):
         return WORK.passes * (WORK.row + problem.family.n_params**2)
     gradient = request.objective in (Objective.VALUE, Objective.SCORE)
@@ -151,7 +155,7 @@ def drive(
 
 
 def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
-    """The results of a batch, or the first exception among them, raised."""
+    """Return the results of a batch, or raise the first exception among them."""
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -160,12 +164,12 @@ def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The libraries with threads of their own: looking for them takes milliseconds."""
+    """Libraries that have their own threads; cached, because finding them takes milliseconds."""
     return ThreadpoolController()
 
 
 class _OneThread:
-    """One thread for BLAS while any thread is within; the limit is the process's, as it was."""
+    """Limits BLAS to one thread while any thread is inside, then restores the limit."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -191,7 +195,7 @@ ONE_THREAD = _OneThread()
 def attempt(
     iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
 ) -> list[Result | Exception]:
-    """As `drive`, with the exception of an iteration that raised one in place of its result."""
+    """As `drive`, but an iteration that raised an exception has the exception as its result."""
     results: list[Any] = [None] * len(iterations)
     pending: list[tuple[int, Request]] = []
     deadline, seen = _DEADLINE.get(), dict[int, Unfinished]()
@@ -222,12 +226,12 @@ def attempt(
                     answers = answer([(problems[i], request) for i, request in batch])
                     for (i, request), evaluation in zip(batch, answers, strict=True):
                         if deadline < np.inf:
-                            here = Unfinished(_place(request, evaluation), -evaluation.value)
-                            seen[i] = max(seen.get(i, here), here, key=lambda each: each.height)
+                            state = Unfinished(_place(request, evaluation), -evaluation.value)
+                            seen[i] = max(seen.get(i, state), state, key=lambda each: each.height)
                         advance(i, evaluation)
     return results
 
 
 def _place(request: Request, evaluation: Value) -> FloatArray:
-    """Where a value was found."""
+    """Parameters (P,) that an evaluation belongs to."""
     return evaluation.theta if isinstance(evaluation, Ran) else request.theta

@@ -19,8 +19,11 @@ Searched = tuple[FloatArray, ValueGradient, list[tuple[FloatArray, FloatArray]]]
 
 @device(forceinline=False)
 @compact
-def judged(values, slopes, predicted, t, room):
-    """What values and slopes at both ends say of the part t of a step that has some room."""
+def judge(values, slopes, predicted, t, room):
+    """Verdict on the part t of a step, from the values and slopes at both of its ends.
+
+    A part as long as `room` ends on the edge of the box and cannot be too short.
+    """
     gained = values[0] - values[1]
     if abs(gained) <= TRUST.rounding * abs(values[0]):
         gained = -0.5 * t * (slopes[0] + slopes[1])
@@ -33,27 +36,27 @@ def judged(values, slopes, predicted, t, room):
 @device(forceinline=False)
 @compact
 def next_trial(low, high, t):
-    """Between parts that were too short and too long, or twice as far."""
+    """The next part to try: midway between the bounds, or twice as far if none was too long."""
     return 0.5 * (low + high) if high < np.inf else 2.0 * t
 
 
 def weak_wolfe(
     begin: Request,
-    here: ValueGradient,
+    current: ValueGradient,
     step: FloatArray,
     predicted: float,
     box: tuple[FloatArray, FloatArray],
     first: float = 1.0,
 ) -> Iteration[Searched]:
-    """Go along a step to where the value has decreased and the slope is flatter, in the box.
+    """Search along a step for a point where both weak conditions of Wolfe hold, in the box.
 
-    The first trial is `first` of the step (P,), all of which is predicted to decrease the value by
-    `predicted`.  Where no trial decreases it the point is that of the request to `begin` with.
+    The whole step (P,) is predicted to decrease the value by `predicted`; the first trial is the
+    part `first` of it.  If no trial decreases the value, the starting point is returned.
     """
     lower, upper = box
     theta = begin.theta
-    value = here.value
-    gradient = here.gradient
+    value = current.value
+    gradient = current.gradient
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rooms = np.where(step > 0.0, (upper - theta) / step, (lower - theta) / step)
     room = float(np.min(rooms[step != 0.0], initial=np.inf))
@@ -62,20 +65,20 @@ def weak_wolfe(
     t = first
     slope = float(gradient @ step)
     best, tried = theta, []
-    for _ in range(BFGS.trials):
+    for _ in range(TRUST.patience):
         t = min(t, room)
         point = np.clip(theta + t * step, lower, upper)
-        there = yield replace(begin, theta=point)
-        tried.append((point, there.gradient))
-        slopes = slope, float(there.gradient @ step)
-        verdict = judged((value, there.value), slopes, predicted, t, room)
+        proposed = yield replace(begin, theta=point)
+        tried.append((point, proposed.gradient))
+        slopes = slope, float(proposed.gradient @ step)
+        verdict = judge((value, proposed.value), slopes, predicted, t, room)
         if verdict == TOO_LONG:
             high = t
         else:
             best = point
-            here = there
+            current = proposed
             low = t
             if verdict == GOOD:
                 break
         t = next_trial(low, high, t)
-    return best, here, tried
+    return best, current, tried

@@ -39,13 +39,13 @@ def related(metric: FloatArray) -> FloatArray:
 def without_relations(
     hessian: FloatArray, metric: FloatArray, at: IntArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """A Hessian (P, P) without what rounding makes of it along linear relations among inputs.
+    """A Hessian (P, P) without rounding errors along linear relations among the inputs.
 
-    There it has no curvature, unless a prior density has, and the metric only its ridge: what is
-    left of sums over the rows comes out a hundred million times as large in the metric, with any
-    sign. In its place stands the largest curvature of all.  With it comes a function of the
-    Hessian's eigenvalues (F,) in the metric at the coordinates `at` that has those of such
-    directions as 0.
+    Along such a relation the likelihood is flat (a prior density may not be), and the metric is
+    its ridge alone.  Relative to the metric, the rounding errors of the Hessian are therefore a
+    hundred million times as large as elsewhere, with either sign.  They are replaced by the largest
+    curvature.  Also returns a function that sets to 0 the entries of these directions among the
+    eigenvalues (F,) of the Hessian, relative to the metric, over the coordinates `at`.
     """
     free = np.ix_(at, at)
     inside = metric[free]

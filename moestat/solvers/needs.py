@@ -30,7 +30,7 @@ class Needs:
     curvature: bool = False
 
     def check(self, solver: str, family: Family) -> None:
-        """Refuse a family that does not have it.
+        """Raise an error for a family that lacks something the solver needs.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from moestat.base.types import FloatArray
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem
+from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE
 from moestat.solvers.shell import LevelSolver
 from moestat.solvers.trust_region.kinks import has_kinks, kinked_steps
 from moestat.solvers.trust_region.newton_loop import newton_steps
@@ -40,8 +41,8 @@ class Newton(LevelSolver):
     'converged'
     """
 
-    tolerance: float = 1e-9
-    max_iterations: int = 3000
+    tolerance: float = NEWTON_TOLERANCE
+    max_iterations: int = NEWTON_STEPS
     name: str = "newton"
 
     def climb_level(

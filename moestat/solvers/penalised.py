@@ -15,7 +15,7 @@ from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, V
 
 @dataclass(frozen=True)
 class Penalty:
-    """Minus a log prior density: a quadratic form, and inverse-gamma laws of variances.
+    """Minus a log prior density: a quadratic form, and inverse-gamma distributions of variances.
 
     With t the logarithms of variances it is ``theta' Q theta / 2 + sum(a t + b exp(-t))``.
     """
@@ -25,9 +25,9 @@ class Penalty:
     logs: IntArray
     """Positions of the logarithms of variances; shape (m,)."""
     shape: float = 0.0
-    """a."""
+    """Coefficient a of the logarithms."""
     rate: Any = 0.0
-    """b; shape (m,)."""
+    """Coefficients b of the inverse variances; shape (m,)."""
 
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""
@@ -36,26 +36,26 @@ class Penalty:
         return float(0.5 * theta @ self.quadratic @ theta + bent.sum())
 
     def gradient(self, theta: FloatArray) -> FloatArray:
-        """Its gradient (P,)."""
+        """Gradient (P,) of the penalty."""
         gradient = self.quadratic @ theta
         gradient[self.logs] += self.shape - self.rate * np.exp(-theta[self.logs])
         return gradient
 
     def hessian(self, theta: FloatArray) -> FloatArray:
-        """Its Hessian (P, P)."""
+        """Hessian (P, P) of the penalty."""
         hessian = self.quadratic.copy()
         hessian[self.logs, self.logs] += self.rate * np.exp(-theta[self.logs])
         return hessian
 
 
-def _added(found: Any, value: float, gradient: FloatArray, hessian: FloatArray) -> Any:
-    """The answer to a request with a penalty."""
-    more: dict[str, Any] = {"value": found.value + value}
-    if isinstance(found, ValueGradient):
-        more["gradient"] = found.gradient + gradient
-    if isinstance(found, Evaluation):
-        more["hessian"] = found.hessian + hessian
-    return replace(found, **more)
+def _add(evaluation: Any, value: float, gradient: FloatArray, hessian: FloatArray) -> Any:
+    """Add value, gradient and Hessian of a penalty to an evaluation."""
+    more: dict[str, Any] = {"value": evaluation.value + value}
+    if isinstance(evaluation, ValueGradient):
+        more["gradient"] = evaluation.gradient + gradient
+    if isinstance(evaluation, Evaluation):
+        more["hessian"] = evaluation.hessian + hessian
+    return replace(evaluation, **more)
 
 
 @dataclass
@@ -65,34 +65,38 @@ class PenalisedProblem(Problem):
     penalised: ClassVar[bool] = True
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros((0, 0)), np.arange(0)))
 
-    def joined(self, request: Request, parts: Sequence[Any]) -> Any:
-        """The answer to a request from those of the `parts` of a pass, and the penalty."""
-        found = super().joined(request, parts)
+    def join(self, request: Request, parts: Sequence[Any]) -> Any:
+        """Join the answers of the `parts` of a pass, and add the penalty."""
+        evaluation = super().join(request, parts)
         theta = request.theta
-        own = self.penalty
-        return _added(found, own.value(theta), own.gradient(theta), own.hessian(theta))
+        penalty = self.penalty
+        return _add(
+            evaluation, penalty.value(theta), penalty.gradient(theta), penalty.hessian(theta)
+        )
 
     def prior_of(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,)."""
         return self.penalty.value(theta)
 
-    def restricted(self, family: Family, data: Sample, places: IntArray) -> Problem:
-        """The problem of a family whose parameters are those at some places, and of its data."""
-        own = self.penalty
-        quadratic = own.quadratic[np.ix_(places, places)]
-        own = replace(own, quadratic=quadratic, logs=np.searchsorted(places, own.logs))
-        return PenalisedProblem(family, data, resolved=self.resolved, penalty=own)
+    def restrict(self, family: Family, data: Sample, places: IntArray) -> Problem:
+        """The problem of a smaller family, whose parameters are those at `places`, and its data."""
+        penalty = replace(
+            self.penalty,
+            quadratic=self.penalty.quadratic[np.ix_(places, places)],
+            logs=np.searchsorted(places, self.penalty.logs),
+        )
+        return PenalisedProblem(family, data, resolved=self.resolved, penalty=penalty)
 
 
 @dataclass
 class SprungProblem(Problem):
     """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
 
-    def joined(self, request: Request, parts: Sequence[Any]) -> Any:
-        """The answer to a request from those of the `parts` of a pass, and the spring's."""
-        found = super().joined(request, parts)
+    def join(self, request: Request, parts: Sequence[Any]) -> Any:
+        """Join the answers of the `parts` of a pass, and add the penalty of the spring."""
+        evaluation = super().join(request, parts)
         if isinstance(request, Run):
-            return found
+            return evaluation
         centre, stiffness = self.spring
         force = stiffness @ (request.theta - centre)
-        return _added(found, 0.5 * float(force @ (request.theta - centre)), force, stiffness)
+        return _add(evaluation, 0.5 * float(force @ (request.theta - centre)), force, stiffness)

@@ -57,24 +57,24 @@ class Objective(Enum):
 
 @dataclass(frozen=True)
 class Request:
-    """What a solver wants to know at theta (P,)."""
+    """A question of a solver: evaluate an objective at theta (P,)."""
 
     objective: Objective
     theta: FloatArray
     level: int = -1
-    """On which of the sample's `levels`; the last one, -1, is all of the data."""
+    """Number of the level of the data; -1, the last one, is all of the data."""
 
 
 @dataclass(frozen=True)
 class Run(Request):
-    """A whole iteration from theta in place of one evaluation, by code that needs no Python.
+    """A whole iteration from theta in place of one evaluation, by compiled code.
 
-    Whoever can share requests among threads can share these, too.
+    Like other requests it can be answered by any thread.
     """
 
     @staticmethod
     def is_for(problem: Problem, request: Request) -> bool:
-        """Whether the data are so few that threads share no pass, and a loop can read them."""
+        """Whether the data are few enough for one thread, and in arrays that a loop can read."""
         data = problem.data.levels[request.level]
         summed = not (problem.penalised or problem.family.ties) and data.begin is None
         if not summed or data.whole or type(data) is not Sample:
@@ -84,7 +84,7 @@ class Run(Request):
         return all(a.flags.carray for a in arrays) and len(data.parts(request.theta.size)) == 1
 
     def execute(self, problem: Problem) -> Ran:
-        """Run it."""
+        """Run the iteration and return its end."""
         raise NotImplementedError
 
 
@@ -111,10 +111,10 @@ class Evaluation(ValueGradient):
 
 @dataclass(frozen=True)
 class InformedEvaluation(Evaluation):
-    """With the information (P, P), too.
+    """An evaluation with the information (P, P), too.
 
-    It is the sum of the outer products of the scores, or the Gauss-Newton matrix: the part of the
-    Hessian that is left where the model fits.
+    The information is the sum of the outer products of the scores, or the Gauss-Newton matrix: the
+    part of the Hessian that remains where the model fits.
     """
 
     information: FloatArray
@@ -122,7 +122,7 @@ class InformedEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class Ran(ValueGradient):
-    """Where a run has ended: parameters (P,), how, and after how many iterations and passes."""
+    """The end of a run: parameters (P,), status, number of iterations and of passes."""
 
     theta: FloatArray
     status: str
@@ -156,7 +156,7 @@ _SQUARES: dict[Objective, tuple[Callable[..., tuple[Any, ...]], type[Value]]] = 
 
 Result = TypeVar("Result")
 Iteration = Generator[Request, Any, Result]
-"""A solver at work: it is sent the kind of `Value` that the objective of its request names."""
+"""A running solver: it yields requests, and is sent the kind of `Value` that each one names."""
 
 
 @dataclass
@@ -168,23 +168,23 @@ class Problem:
     data: Sample
     """The data; several problems may share them."""
     passes: float = 0.0
-    """Rows visited so far over the number of rows."""
+    """Number of rows visited so far, divided by the number of rows."""
     seen: int = 0
-    """Rows that the start has been fitted to before: smaller previews are left out."""
+    """Number of rows that the start was fitted to before; smaller previews are skipped."""
     spring: Spring = FREE
-    """Its centre and stiffness; those of length 0 for none."""
+    """Centre and stiffness of a spring; arrays of length 0 if there is none."""
     resolved: frozenset[str] = frozenset()
-    """Blocks of scales that are no smaller than the steps of a response support: an atom on such a
-    bound has not collapsed."""
+    """Blocks of scales whose lower bound follows from the rounding of the response: an atom on
+    such a bound has not collapsed."""
     penalised: ClassVar[bool] = False
-    """Whether the objective is more than a sum over rows, and a spring."""
+    """Whether the objective has a term besides the sum over rows and a spring."""
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:
         check_loops(self.family)
 
     def restart(self) -> Self:
-        """The same problem for another run, with nothing visited yet."""
+        """The same problem for another run, with counters at 0."""
         return replace(self, passes=0.0, _tau=np.empty((0, 0)))
 
     def replace_data(self, data: Sample) -> Self:
@@ -195,17 +195,17 @@ class Problem:
         """Minus the log prior density of parameters (P,), 0 without one."""
         return 0.0
 
-    def restricted(self, family: Family, data: Sample, places: IntArray) -> Problem:
-        """The problem of a family whose parameters are those at some places, and of its data."""
+    def restrict(self, family: Family, data: Sample, places: IntArray) -> Problem:
+        """The problem of a smaller family, whose parameters are those at `places`, and its data."""
         return Problem(family, data, resolved=self.resolved)
 
     def detail(self) -> list[tuple[int, Sample]]:
-        """Levels of the data, with their numbers, that show more than the start has seen."""
+        """Numbers and data of the levels with more rows than the start was fitted to."""
         levels = enumerate(self.data.levels)
         return [(i, data) for i, data in levels if not data.preview or data.size > self.seen]
 
     def has_doubtful_previews(self) -> bool:
-        """Whether a part of the data may lead away from a start that nothing is known of."""
+        """Whether previews may lead away from a start that has not been fitted before."""
         return not self.seen and any(data.preview for data in self.data.levels)
 
     def metric(self, theta: FloatArray) -> FloatArray:
@@ -231,14 +231,14 @@ class Problem:
         return data
 
     def parts(self, request: Request) -> Sequence[slice]:
-        """Rows of each part of a pass; those of a sum of squares, or of an E-step, are all."""
+        """Rows of each part of a pass; sums of squares and E-steps have one part with all rows."""
         data, whole = self.data.levels[request.level], request.objective in _SQUARES
         if whole or request.objective is Objective.EXPECTATION or isinstance(request, Run):
             return [slice(0, data.size)]
         return data.parts(self.family.n_params)
 
     def inputs(self, request: Request, rows: slice) -> Data:
-        """What the loops read for some of the rows."""
+        """The arrays that the loops read, for some of the rows."""
         whole, tau = self.data.levels[request.level], NO_SUMS.hessian
         data = whole.part(rows)
         if request.objective is Objective.COMPLETE:
@@ -247,10 +247,10 @@ class Problem:
 
     def evaluate(self, request: Request) -> Any:
         """Answer one request, by the kind of `Value` that its objective names, in one pass."""
-        return self.joined(request, [self.evaluate_part(request, r) for r in self.parts(request)])
+        return self.join(request, [self.evaluate_part(request, r) for r in self.parts(request)])
 
-    def joined(self, request: Request, parts: Sequence[Any]) -> Any:
-        """The answer to a request from those of the `parts` of a pass, in their order."""
+    def join(self, request: Request, parts: Sequence[Any]) -> Any:
+        """Join the answers of the `parts` of a pass, in their order, to the answer of a request."""
         self.visit(request, parts[0].passes if isinstance(request, Run) else 1)
         if len(parts) == 1:
             return self._along_ties(parts[0])
@@ -260,9 +260,9 @@ class Problem:
         )
 
     def _along_ties(self, found: Any) -> Any:
-        """An answer with derivatives along coefficients that are equal.
+        """Project the derivatives of an answer on parameters whose tied coefficients are equal.
 
-        Across them the Hessian is a multiple of 1, so that no step goes there.
+        Across ties the Hessian is a multiple of the identity, so that steps keep the ties.
         """
         ties = self.family.ties
         if not ties or not isinstance(found, ValueGradient):
@@ -327,7 +327,8 @@ class Problem:
     def rowwise(self, theta: FloatArray, part: Sample | None = None) -> tuple[FloatArray, ...]:
         """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of rows.
 
-        Rows of a group have the same ones, and the first one of them the log-density of all.
+        Rows of a group share probabilities and responsibilities; the first row of a group has the
+        log-density of the whole group, the others have 0.
         """
         data = self.data if part is None else part
         if data.begin is None:
@@ -349,13 +350,13 @@ class Target(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether it is best shown all of the data at once, see `Sample`."""
+        """Whether the target prefers all of the data at once to previews, see `Sample`."""
         ...
 
     def groups(self, problems: Sequence[Problem]) -> Iterable[range]:
-        """Runs of problems that it can hold at the same time, in order."""
+        """Consecutive problems that the target can hold at the same time, in order."""
         ...
 
     def session(self, problems: Sequence[Problem]) -> AbstractContextManager[Answer]:
-        """Hold these problems; inside, their requests are answered."""
+        """Hold these problems while the context is open, and answer their requests."""
         ...

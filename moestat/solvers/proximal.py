@@ -28,31 +28,36 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compile_loop
 from moestat.model.family import Family
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.rules import NEGLIGIBLE, SQUARES, TRUST, ZERO_CURVATURE
 
 __all__ = ["Groups", "SparseProblem", "Stationary", "slopes_of"]
 
 _ITERATIONS = 200
-"""Steps of one fit at most; a path that is warm takes three to ten."""
+"""Largest number of steps of one fit; on a path, where a fit starts from its neighbour, it takes
+three to ten."""
 
 _STATIONARY = 1e-9
-"""Gradient per row, in standardised coordinates, that counts as 0."""
+"""Gradient per row, in standardised coordinates, that counts as 0: as the tolerance of Newton's
+method."""
 
 _POWERS = {"nu": 2.0, "phi": 2.0, "sigma": 1.0}
 """Scales of likelihoods by their blocks' names: power of the scale."""
 
 _SWEEPS = 1000
-"""Sweeps of descent over groups at most; short of the minimum of its model a step is one, too."""
+"""Largest number of sweeps of block descent; a step that ends before the minimum of its model is
+still a descent step."""
 
-_LARGEST, _ROUNDING = 1e12, 1e-14
-"""Multiple of 1 that no step needs, and gains that are rounding."""
+_LARGEST = 1.0 / ZERO_CURVATURE
+"""Largest damping: curvatures that are smaller count as zero beside it."""
 
 _FLAT = 1e-8
-"""Curvatures below this share of the largest are taken as this, so that models have a minimum."""
+"""Smallest curvature, as a share of the largest: the root of float64's rounding.  Smaller ones are
+replaced by it so that the model has a minimum."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Which coefficients are 0 together."""
+    """Groups of coefficients that become 0 together."""
 
     of: IntArray
     """Group of each packed parameter, -1 for those without penalty; shape (P,)."""
@@ -74,7 +79,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Stationary:
-    """Where a fit has ended."""
+    """A stationary point of the penalised objective."""
 
     theta: FloatArray
     """Packed parameters, with all of a gate's slopes; shape (P,)."""
@@ -92,9 +97,9 @@ class Stationary:
     """Effective number of these coefficients, ``tr((H + Q)^-1 H)`` with the Hessian H of the data
     and Q of the squares in the penalty."""
     gain: float
-    """What the model says that a last step would gain, per row."""
+    """Gain of a further step that the model predicts, per row."""
     iterations: int
-    """Steps."""
+    """Number of steps."""
 
 
 @dataclass(frozen=True)
@@ -108,30 +113,30 @@ class Scaled:
 
     @cached_property
     def own(self) -> IntArray:
-        """Those with a scale."""
+        """Positions of the coefficients that have a scale."""
         return np.flatnonzero(self.at >= 0)
 
     def _sizes(self, theta: FloatArray) -> FloatArray:
         return np.exp(theta[self.at[self.own]] / self.power[self.own])
 
     def outward(self, u: FloatArray) -> FloatArray:
-        """Theta (m,) of u (m,)."""
+        """Convert u (m,) to theta (m,)."""
         theta = u.copy()
         theta[self.own] *= self._sizes(u)
         return theta
 
     def inward(self, theta: FloatArray) -> FloatArray:
-        """U (m,) of theta (m,)."""
+        """Convert theta (m,) to u (m,)."""
         u = theta.copy()
         u[self.own] /= self._sizes(theta)
         return u
 
     def gradient(self, theta: FloatArray, gradient: FloatArray) -> FloatArray:
         """The gradient in u at theta, of that in theta."""
-        own, found = self.own, gradient.copy()
-        found[own] *= self._sizes(theta)
-        np.add.at(found, self.at[own], gradient[own] * theta[own] / self.power[own])
-        return found
+        own, evaluation = self.own, gradient.copy()
+        evaluation[own] *= self._sizes(theta)
+        np.add.at(evaluation, self.at[own], gradient[own] * theta[own] / self.power[own])
+        return evaluation
 
     def hessian(self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray) -> FloatArray:
         """The Hessian in u at theta, of gradient and Hessian in theta."""
@@ -139,12 +144,12 @@ class Scaled:
         along = np.eye(theta.size)
         along[own, own] = size
         along[own, at] = theta[own] / power[own]
-        found = along.T @ hessian @ along
+        evaluation = along.T @ hessian @ along
         mixed = gradient[own] * size / power[own]
-        found[own, at] += mixed
-        found[at, own] += mixed
-        np.add.at(found, (at, at), gradient[own] * theta[own] / power[own] ** 2)
-        return found
+        evaluation[own, at] += mixed
+        evaluation[at, own] += mixed
+        np.add.at(evaluation, (at, at), gradient[own] * theta[own] / power[own] ** 2)
+        return evaluation
 
 
 def slopes_of(family: Family) -> IntArray:
@@ -199,7 +204,7 @@ class SparseProblem:
     problem: Problem
     """Data and family."""
     groups: Groups
-    """What is penalised."""
+    """The groups that are penalised."""
     _restricted: tuple[tuple[int, ...], _Restricted] | None = field(default=None, repr=False)
 
     @property
@@ -271,10 +276,10 @@ class SparseProblem:
     def scores(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Minus the mean log-likelihood, and its gradient (P,) in the coordinates."""
         plain = self.scaled.outward(theta)
-        found = self.problem.evaluate(Request(Objective.SCORE, plain))
-        gradient = self.scaled.gradient(plain, found.gradient)
+        evaluation = self.problem.evaluate(Request(Objective.SCORE, plain))
+        gradient = self.scaled.gradient(plain, evaluation.gradient)
         gradient = np.bincount(self.owner, gradient, self.owner.size) / self.size
-        return found.value / self.size, gradient
+        return evaluation.value / self.size, gradient
 
     @cached_property
     def single(self) -> np.ndarray:
@@ -309,7 +314,7 @@ class SparseProblem:
         """The least penalty at which all of the penalised coefficients are 0 near theta (P,)."""
         groups = self.groups
         norms = groups.norms(self.scores(theta)[1], np.where(self.single, groups.of, -1))
-        return float(np.max(norms / groups.weight, initial=0.0)) / max(groups.ratio, 1e-3)
+        return float(np.max(norms / groups.weight, initial=0.0)) / max(groups.ratio, NEGLIGIBLE)
 
     def solve(self, theta: FloatArray, penalty: float) -> Stationary:
         """A stationary point from theta (P,): inputs enter until none violates its condition."""
@@ -317,8 +322,8 @@ class SparseProblem:
         while True:
             if self._restricted is None or self._restricted[0] != inputs:
                 self._restricted = inputs, _Restricted(self, inputs)
-            found = self._restricted[1].solve(theta, penalty)
-            theta, curvatures, effective, gain, iterations = found
+            evaluation = self._restricted[1].solve(theta, penalty)
+            theta, curvatures, effective, gain, iterations = evaluation
             n_iterations += iterations
             value, gradient = self.scores(theta)
             left = self.residuals(theta, gradient, penalty)
@@ -335,7 +340,7 @@ class SparseProblem:
         return Stationary(*fit)
 
     def inputs_of(self, which: np.ndarray) -> tuple[int, ...]:
-        """Inputs of the parameters (P,) that are marked, and those that no penalty keeps out."""
+        """Inputs of the marked parameters (P,), and of those without penalty."""
         own = which | (self.free & (self.groups.of < 0))
         own[self.family.offset_positions] = True
         return tuple(np.unique(self.input_of[own & (self.input_of >= 0)]).tolist())
@@ -360,7 +365,7 @@ class _Restricted:
         places = np.where(at < 0, -1, np.searchsorted(self.at, at))
         self.scaled = Scaled(places, whole.scaled.power[self.at])
         sample = Sample(X, data.y, data.weight, begin=data.begin)
-        self.problem = whole.problem.restricted(small, sample, self.at)
+        self.problem = whole.problem.restrict(small, sample, self.at)
         single = whole.single[self.at] & np.isin(whole.input_of[self.at], [-1, *inputs])
         own = self.at[single]
         # Those without penalty are groups of their own.
@@ -379,58 +384,59 @@ class _Restricted:
         self.upper = np.where(self.alone, family.upper[self.own], np.inf)
 
     def solve(self, theta: FloatArray, penalty: float) -> tuple[Any, ...]:
-        """As `Stationary` has them: parameters, curvatures, their number, gain and steps."""
-        n, damping, here, gain = self.whole.size, 0.0, theta.copy(), 0.0
-        u, H, steps = here[self.own], np.empty((0, 0)), 0
+        """A stationary point: parameters, curvatures, effective number, gain and steps."""
+        n, damping, point, gain = self.whole.size, 0.0, theta.copy(), 0.0
+        u, H, steps = point[self.own], np.empty((0, 0)), 0
         while steps < _ITERATIONS:
-            plain = self.scaled.outward(here[self.at])
-            found = self.problem.evaluate(Request(Objective.OBSERVED, plain))
-            g = self.spread.T @ self.scaled.gradient(plain, found.gradient) / n
-            H = self.scaled.hessian(plain, found.gradient, found.hessian)
+            plain = self.scaled.outward(point[self.at])
+            evaluation = self.problem.evaluate(Request(Objective.OBSERVED, plain))
+            g = self.spread.T @ self.scaled.gradient(plain, evaluation.gradient) / n
+            H = self.scaled.hessian(plain, evaluation.gradient, evaluation.hessian)
             H = self.spread.T @ H @ self.spread / n
-            left, live = self._live(here, g, penalty)
+            left, live = self._live(point, g, penalty)
             if left <= _STATIONARY:
                 break
             values, vectors = np.linalg.eigh(H[np.ix_(live, live)])
             values = np.maximum(np.abs(values), _FLAT * np.abs(values).max(initial=_FLAT))
-            value = found.value / n + self.whole.penalty(here, penalty)
+            value = evaluation.value / n + self.whole.penalty(point, penalty)
             while damping < _LARGEST:
                 B = (vectors * (values + damping)) @ vectors.T
                 v = u.copy()
-                v[live] = self._minimum(B, g, u, live, penalty, 0.1 * min(left, 1e-3) * left**0.5)
-                trial, s = here.copy(), (v - u)[live]
-                trial[self.at] = np.where(self.moving, self.spread @ v, here[self.at])
+                precision = 0.1 * min(left, NEGLIGIBLE) * left**0.5
+                v[live] = self._minimum(B, g, u, live, penalty, precision)
+                trial, s = point.copy(), (v - u)[live]
+                trial[self.at] = np.where(self.moving, self.spread @ v, point[self.at])
                 cost = self.whole.penalty(trial, penalty)
-                change = g[live] @ s + 0.5 * s @ B @ s + cost - self.whole.penalty(here, penalty)
+                change = g[live] @ s + 0.5 * s @ B @ s + cost - self.whole.penalty(point, penalty)
                 plain = self.scaled.outward(trial[self.at])
-                found = self.problem.evaluate(Request(Objective.VALUE, plain))
-                gained = value - found.value / n - cost
-                if gained >= -0.1 * change or abs(change) <= _ROUNDING * max(1.0, abs(value)):
+                evaluation = self.problem.evaluate(Request(Objective.VALUE, plain))
+                gained = value - evaluation.value / n - cost
+                if gained >= -0.1 * change or abs(change) <= TRUST.rounding * max(1.0, abs(value)):
                     break
-                damping = max(4.0 * damping, 1e-3)
+                damping = max(4.0 * damping, SQUARES.damping)
             else:
                 break
-            here, u, gain, steps = trial, v, float(-change), steps + 1
-            damping = damping / 8.0 if damping > 1e-6 else 0.0
+            point, u, gain, steps = trial, v, float(-change), steps + 1
+            damping = damping / 8.0 if damping > NEGLIGIBLE * SQUARES.damping else 0.0
         inside = self.alone & (u > self.lower) & (u < self.upper)
         at = np.flatnonzero(inside | ((u != 0.0) & ~self.alone))
         squares = penalty * self.ridge[at]
         values, vectors = np.linalg.eigh(H[np.ix_(at, at)] + np.diag(squares))
         lost = squares @ vectors**2 / np.maximum(values, np.finfo(float).tiny)
-        return here, values, at.size - float(lost.sum()), gain, steps
+        return point, values, at.size - float(lost.sum()), gain, steps
 
-    def _live(self, here: FloatArray, g: FloatArray, penalty: float) -> tuple[float, IntArray]:
+    def _live(self, point: FloatArray, g: FloatArray, penalty: float) -> tuple[float, IntArray]:
         """Largest violation of stationarity, and the coordinates that a step moves.
 
-        These are the ones that are not 0, and the groups that violate their condition more than
-        these do.  With groups that are only about to enter, the Hessian would not be positive, and
-        steps not Newton's.
+        A step moves the coefficients that are not 0, and the groups that violate their condition by
+        more than these coefficients do.  With all violating groups the Hessian would not be
+        positive definite.
         """
-        gradient = np.zeros(here.size)
+        gradient = np.zeros(point.size)
         gradient[self.own] = g
-        left = self.whole.residuals(here, gradient, penalty)
+        left = self.whole.residuals(point, gradient, penalty)
         of_groups = left[left.size - self.whole.groups.weight.size :]
-        size = self.whole.groups.norms(here[self.own], np.where(self.alone, -1, self.group))
+        size = self.whole.groups.norms(point[self.own], np.where(self.alone, -1, self.group))
         moving = np.append(left[: left.size - of_groups.size], of_groups[size > 0.0])
         live = (size > 0.0) | (of_groups > max(_STATIONARY, moving.max(initial=0.0)))
         at = self.alone | np.append(live, False)[np.minimum(self.group, live.size)]

@@ -21,18 +21,24 @@ from moestat.solvers.certificate import spectrum
 from moestat.solvers.line_search import weak_wolfe
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request
-from moestat.solvers.rules import BFGS, TRUST
+from moestat.solvers.rules import (
+    BFGS,
+    QUASI_NEWTON_STEPS,
+    QUASI_NEWTON_TOLERANCE,
+    TINY,
+    TRUST,
+)
 from moestat.solvers.trust_region.decrease import smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.solvers.trust_region.region import BoxStep, Region
 
 MANY = 70
-"""Parameters above which climbing without Hessians takes less time."""
+"""Number of parameters above which quasi-Newton steps take less time than Newton's."""
 
 
 @dataclass(frozen=True)
 class QuasiNewton(Newton):
-    """BFGS steps from the curvature of complete data, ended by Newton's: for many parameters.
+    """BFGS steps from the curvature of the complete data, with a Newton step at the end.
 
     The default for more than 70 parameters.
 
@@ -58,8 +64,8 @@ class QuasiNewton(Newton):
     'converged'
     """
 
-    tolerance: float = 1e-6
-    max_iterations: int = 5000
+    tolerance: float = QUASI_NEWTON_TOLERANCE
+    max_iterations: int = QUASI_NEWTON_STEPS
     name: str = "quasi-newton"
 
     def climb_level(
@@ -82,21 +88,21 @@ class QuasiNewton(Newton):
                 problem, theta, level, max_iterations - spent, near, matrix
             )
             spent += made
-            here = yield Request(Objective.OBSERVED, theta, level)
-            region = Region(theta, here.gradient, here.hessian, metric, *box)
+            current = yield Request(Objective.OBSERVED, theta, level)
+            region = Region(theta, current.gradient, current.hessian, metric, *box)
             move, radius = _predict_gain(region, radius, tolerance)
-            if move.decrease <= smallest_decrease(here.value, tolerance):
-                return End(theta, "converged", spent), here
+            if move.decrease <= smallest_decrease(current.value, tolerance):
+                return End(theta, "converged", spent), current
             if spent >= max_iterations:
-                return End(theta, "iteration limit", spent), here
+                return End(theta, "iteration limit", spent), current
             begin = Request(Objective.SCORE, theta, level)
-            point, _, _ = yield from weak_wolfe(begin, here, move.step, move.decrease, box)
+            point, _, _ = yield from weak_wolfe(begin, current, move.step, move.decrease, box)
             spent += 1
             if (point == theta).all():
-                return End(theta, "stalled", spent), here
+                return End(theta, "stalled", spent), current
             radius = _next_radius(radius, move, point - theta)
-            matrix = _without_signs(region, here.hessian, metric)
-            theta, near = point, 0.3 * tolerance
+            matrix = _without_signs(region, current.hessian, metric)
+            theta, near = point, BFGS.again * tolerance
 
 
 def _predict_gain(region: Region, radius: float, tolerance: float) -> tuple[BoxStep, float]:
@@ -115,19 +121,19 @@ def _predict_gain(region: Region, radius: float, tolerance: float) -> tuple[BoxS
 
 def _next_radius(radius: float, move: BoxStep, made: FloatArray) -> float:
     """The radius after a line search along a step `move` made the step `made` (P,)."""
-    part = np.linalg.norm(made) / max(float(np.linalg.norm(move.step)), 1e-300)
-    if part < 0.9:
+    part = np.linalg.norm(made) / max(float(np.linalg.norm(move.step)), TINY)
+    if part < BFGS.flatter:
         return max(1.0, radius / BFGS.growth)
-    if move.length > 0.8 * radius:
+    if move.length > TRUST.edge * radius:
         return min(BFGS.growth * radius, TRUST.largest)
     return radius
 
 
 def _without_signs(region: Region, hessian: FloatArray, metric: FloatArray) -> FloatArray:
-    """The Hessian (P, P) with its curvatures' signs dropped, not quite flat in any direction.
+    """The Hessian (P, P) with the absolute values of its curvatures, bounded below.
 
-    Held coordinates stand apart: with the metric's entries beside a flatter block it would not be
-    definite when one of them becomes free.
+    Coordinates on a bound have a diagonal block of their own, so that the matrix stays definite
+    when one of them becomes free.
     """
     block = np.ix_(region.at, region.at)
     values, vectors = scipy.linalg.eigh(hessian[block], metric[block])

@@ -1,181 +1,244 @@
-"""Numbers that the solvers are tuned by, in records; `python -m tests.mutations` shows who notices.
+"""Numbers of the solvers, in records by who reads them; each field says why it has its value.
 
-A gain is in units of log-likelihood, a length in the metric of the predictors.
+Gains are in natural units of log-likelihood, where a likelihood-ratio statistic is twice a gain.
+Lengths are in the metric of the predictors, where a step of length one changes them by one root
+mean square.  "Benchmark" is ``benchmarks/results/mutations.md``: for each number, how the passes of
+pinned fits change where it is thirty times larger or smaller, or absent.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-GAIN_LIMIT = 1e-4
-"""A fit is certified when no step can gain more than this many units of log-likelihood.
+import numpy as np
 
-It then lies within ``sqrt(2 * 1e-4)``, 1.4 percent of a standard error, of the maximum.
-"""
+GAIN_LIMIT = 1e-4
+"""Gain below which a fit is certified: the fit is then within ``sqrt(2 * 1e-4)``, 1.4 percent of a
+standard error, of the maximum."""
 
 ZERO_CURVATURE = 1e-12
-"""Part of the largest curvature below which one counts as zero in `Certificate.inertia`."""
+"""Part of the largest curvature below which a curvature counts as zero.  At n = 1e14, sums are
+rounded by about this part (benchmark: with 0, fits of n = 1e14 are not certified)."""
+
+NEGLIGIBLE = 1e-3
+"""Part of a tolerance, or of a length, that changes no decision taken by the whole: an inner
+iteration is solved so much more precisely than the outer one (benchmark of EM: thirty times more
+or less costs 17 to 19 percent more passes)."""
+
+NEWTON_TOLERANCE = 1e-9
+"""Default tolerance of solvers that climb by Hessians.  A Newton step doubles the number of right
+digits, so that one or two steps lead from `GAIN_LIMIT` to this."""
+
+NEWTON_STEPS = 3000
+"""Default number of iterations of these solvers: along the narrow ridges of large samples, Newton's
+method needs hundreds."""
+
+QUASI_NEWTON_TOLERANCE = 1e-6
+"""Default tolerance of solvers that climb by gradients: a hundredth of `GAIN_LIMIT`, a gain that
+gradients show at any n."""
+
+QUASI_NEWTON_STEPS = 5000
+"""Default number of steps of these solvers: ten times the parameters of the largest published fits,
+576, where a quadratic takes as many steps as it has parameters."""
+
+TINY = 1e-300
+"""Keeps divisors from 0: above the smallest number of float64 by 1e8, so that quotients stay finite
+for numbers up to 1e8."""
+
+HALVINGS = int(np.finfo(np.float64).nmant)
+"""Number of bisections after which an interval is as short as the rounding of its ends."""
 
 
 class TrustRegionRules(NamedTuple):
-    """When a step of a trust region is made, and when its solver ends."""
+    """When a trial step is accepted, how the radius follows it, and when a climb ends."""
 
     rounding: float = 1e-14
-    """Part of a value by which a difference of two is rounded, and of the largest curvature down to
-    which the sign of one is beyond doubt: 45 units of float64's."""
+    """Relative rounding of sums over the rows, 45 units in the last place of float64.  Two values
+    that are closer are the same; curvatures below this part of the largest have no sign
+    (benchmark: with 3e-16, fits of n = 1e12 fail)."""
     accept: float = 1e-4
-    """Part of the predicted decrease from which on a step is made; in (0, .25)."""
+    """Smallest part of the predicted decrease with which a step is accepted: the usual constant of
+    Armijo's condition (Nocedal and Wright 2006, Sec. 3.1)."""
+    poor: float = 0.25
+    """Part of the predicted decrease below which the radius shrinks (Nocedal and Wright 2006,
+    Algorithm 4.1)."""
+    good: float = 0.75
+    """Part of the predicted decrease above which the radius may grow (the same Algorithm 4.1)."""
+    edge: float = 0.8
+    """Part of the radius from which on a step has been limited by it.  The algorithm of the
+    subproblem leaves a step inside by `NEGLIGIBLE` at most; steps that the box has cut are
+    shorter."""
     smallest: float = 1e-10
+    """Radius below which a climb has stalled: a step this short gains nothing that is not rounding
+    (benchmark: with a limit of 1, Newton's method fails)."""
     largest: float = 1e4
-    """Radii: with a smaller one a solver has stalled, a larger one is not needed."""
+    """Largest radius: predictors that differ by 1e4 have a gate probability of 0 in float64, and a
+    longer step does not change the model (benchmark: with 300, kinked fits take 62 percent more
+    passes)."""
     patience: int = 40
+    """Number of iterations without a gain above `GAIN_LIMIT` after which a climb stalls, and of
+    trials without a decrease after which a line search ends.  At a kink steps bounce for ever; a
+    quarter of the iterations would end climbs along narrow ridges too early."""
     look: int = 10
-    """Iterations that may gain no more than `GAIN_LIMIT` together: at a kink, as an M-step or an
-    activation may have one, steps keep bouncing; and iterations after which one looks where
-    threads share a pass, which is dear."""
+    """Number of iterations between two such checks where threads share a pass, which makes a pass
+    expensive: a quarter of `patience`, so that few passes are wasted."""
     preview: float = 1e-2
-    """A part of the data says no more about the optimum than this gain."""
-    scans: int = 20
-    """Scans of the locations of all atoms for their best cells between kinks at most."""
-    reach: float = 1.0
-    """Largest change of a location across kinks, at first and at most."""
+    """Smallest tolerance on a preview of the data, whose maximum differs from that of all rows by
+    far more (benchmark: thirty times more or less costs 32 to 40 percent more passes)."""
 
 
 class BFGSRules(NamedTuple):
-    """How far BFGS climbs from one matrix, and along a line."""
+    """Quasi-Newton steps: where they start, and how far they go."""
 
     near: float = 1e-2
-    """Predicted gain at which it ends by default, where Newton's method or a
-    certificate follows."""
+    """Predicted gain at which a climb by BFGS ends and a Hessian is worth its price; as
+    `TrustRegionRules.preview`."""
     steps: int = 50
-    """Steps that it remembers, and between two matrices."""
+    """Number of steps that are remembered, and after which a new matrix is made (benchmark: with a
+    quarter, least squares take 14 percent fewer passes, but more of them make a matrix)."""
     ridge: float = 1e-3
-    """Part of the predictors' metric that is added to the curvature of complete data."""
+    """Part of the metric of the predictors that is added to the curvature of the complete data,
+    which is singular where an atom has no responsibility."""
     growth: float = 10.0
-    """Growth of that where it is not enough, and of the radius after a step to its edge."""
+    """Factor of that part where the matrix is not definite, and of the radius at a saddle point:
+    both searches go by decades."""
     flattest: float = 1e-4
-    """Least curvature of a Hessian whose signs are dropped."""
+    """Smallest curvature of a Hessian without its signs: that of a predictor with a standard error
+    of 100."""
     margin: float = 1e-10
-    """By how much a diagonal is longer: rounding would make a matrix indefinite."""
+    """Relative amount added to the diagonal so that rounding cannot make the matrix indefinite."""
     flatter: float = 0.9
-    """Part of the slope down to which a trial has to come; in (`TrustRegionRules.accept`, 1)."""
-    trials: int = 40
-    """Trials along a line at most; each halves what is left."""
+    """Part of the slope that a step has to lose at least: the constant of the curvature condition
+    for quasi-Newton methods (Nocedal and Wright 2006, Sec. 3.1)."""
+    again: float = 0.3
+    """Part of the tolerance to which BFGS goes on after a Hessian, so that the next Hessian finds
+    the climb converged."""
 
 
-class SquaresRules(NamedTuple):
-    """Least squares: where steps begin and end."""
+class LeastSquaresRules(NamedTuple):
+    """Least squares: where steps begin, and when they end."""
 
     shallowest: float = 0.1
-    """Least curvature of the matrix that BFGS steps begin from."""
-    last: float = 0.5
-    """Gain of a round between kinks below which the next one is long and the last: a new matrix
-    would forget what the updates have learnt."""
-    crossings: int = 30
-    """Steps along balanced gradients at most."""
-    preview: float = 0.5
-    """A part of the data says no more about the minimum than this gain."""
+    """Smallest curvature of the matrix that BFGS steps start from (benchmark: without it kinked
+    fits are the same, with a large one they fail)."""
+    visible: float = 0.5
+    """Gain that is not worth a new matrix or a finer preview: a likelihood-ratio statistic of one,
+    its mean under the null hypothesis."""
     bundle: int = 600
-    """Gradients that the certificate of a kinked fit may balance."""
+    """Number of gradients that the certificate of a kinked fit may combine: more than the
+    parameters of the largest published fits, 576, and one, as Caratheodory's theorem asks."""
     reach: float = 1e-2
-    """How far away balanced gradients may come from."""
+    """Largest distance from which these gradients may come, a percent of one root mean square of
+    the predictors (benchmark: with 3e-4 kinked fits are not certified)."""
     finest: float = 1e-6
-    """Gain down to which gradients show a decrease that values are rounded away."""
+    """Smallest gain that gradients show where values are rounded by more (benchmark: without a
+    limit, fits of n = 1e12 fail)."""
     damping: float = 1e-3
-    """First damping of Levenberg and Marquardt, in units of curvatures."""
+    """First damping of Levenberg and Marquardt's method, in units of the curvatures: the one for
+    starts that may be far away in Madsen, Nielsen and Tingleff (2004, Sec. 3.2)."""
     preview_rows: int = 10
-    """Rows of a preview for each parameter at least: fewer do not determine theta."""
+    """Smallest number of rows of a preview for each parameter: fewer rows do not determine the
+    parameters, by the usual rule of ten (Harrell 2015, Sec. 4.4)."""
 
 
 class EMRules(NamedTuple):
-    """EM, and where one of its atoms has collapsed."""
+    """The EM algorithm, and when an atom has collapsed."""
 
-    negligible: float = 1e-3
-    """Part of the outer tolerance that changes no outer decision."""
     factor: float = 4.0
-    """Growth of the longest extrapolation: the published default of SQUAREM."""
+    """Growth of the longest extrapolation: the default of SQUAREM (Varadhan and Roland 2008)."""
     samples: float = 2.0
-    """Samples for each parameter of an atom that fits a part of the population."""
+    """Smallest number of rows for each parameter of an atom that describes a part of the
+    population: half of the degrees of freedom are then left (benchmark: with 60, sound fits count
+    as collapsed)."""
     narrow: float = 0.1
-    """Part of the least variance of such atoms below which that of others is narrow; in (0, 1)."""
+    """Part of the smallest variance of well-supported atoms below which the variance of another
+    atom is suspiciously small: an F ratio of 10 has a level below one percent from six degrees of
+    freedom on."""
 
 
-class SearchRules(NamedTuple):
-    """Probes across jumps of a likelihood, with lengths in standard errors."""
+class JumpSearchRules(NamedTuple):
+    """The search across jumps of a likelihood; its lengths are in standard errors."""
 
     radii: tuple[float, ...] = (12.0, 4.0)
-    """How far probes reach: first to travel, then to make sure."""
+    """Radii of the probes: a large one to travel, then four standard errors, beyond which the
+    quadratic model leaves e^-8 of the likelihood (benchmark: thirty times more costs three times
+    the passes)."""
     ladder: float = 4.0
+    """Ratio of the lengths of neighbouring probes on a line (benchmark: thirty times more saves 37
+    percent of the passes by skipping lengths)."""
     shortest: float = 1e-6
-    """Probes on a line are this far apart, as a ratio, down to the shortest."""
+    """Length of the shortest probe: pieces are as small as one over the number of rows."""
     flattest: float = 0.3
-    """Information of a sample where a flat likelihood gives no standard error."""
-    margin: float = 1e-7
-    """A step ends this short of a tie."""
-    inner: float = 1e-2
-    """Steps within a piece go on to this part of the tolerance."""
-    independent: float = 0.05
-    """Ties whose normals differ by less count as one direction."""
+    """Smallest information of a row: where a likelihood is flat, this limits the standard error to
+    about 2 / sqrt(n)."""
     ties: int = 400
+    """Number of the nearest ties that bound a piece: they limit the time of non-negative least
+    squares; more do not change the pinned fits."""
     crossings: int = 6
-    checked: int = 12
-    """Nearest ties that a piece is made of, jumps looked at on half a line,
-    predictions checked in a round."""
-    scatters: int = 4
+    """Number of jumps that are probed on each half of a line (benchmark: four times more costs 71
+    percent more passes, a quarter saves 24)."""
     scattered: int = 20_000
+    """Number of random points of the last round (benchmark: without them fits fail)."""
     pieces: int = 100
-    """Times that random points are scattered, their number, and the pieces tried."""
-    nearest: float = -1.5
-    """log10 of the length of the shortest of their steps, as a part of the radius."""
-    warm_up: int = 100
-    """Newton steps before the search at most."""
+    """Number of their pieces, those of largest predicted gain, that are probed (benchmark: four
+    times more costs 14 percent more passes)."""
+    nudge: float = 1e-3
+    """Step of the differences that give the slopes of scores.  Scores are smooth on the scale of a
+    standard error, so that the error is of order 1e-3 and rounding of 1e-13."""
     seed: int = 20_240_202
-    """Of the random points, the same in every run."""
+    """Seed of the random probes; fixed so that runs are reproducible."""
 
 
 class DetailRules(NamedTuple):
-    """How data are thinned out, or compressed, for first looks."""
+    """How data are compressed, or thinned out, for the first levels of a climb."""
 
     panels: tuple[int, ...] = (2048, 256, 32)
-    """Panels of one input that is compressed, from fine to coarse."""
+    """Numbers of panels of one compressed input, from fine to coarse.  With 32 the log-likelihood
+    of 1e5 rows is right to 1e-9 for gate slopes up to 30; each level has an eighth of the panels
+    of the next, which makes the coarser ones cheap."""
     nodes: int = 4
-    """Nodes of a panel: these keep the moments up to order 7 of all rows."""
+    """Number of nodes of a panel: Gauss quadrature with 4 nodes keeps the moments up to order 7."""
     cells: tuple[int, ...] = (32, 16)
-    """Cells along each of two inputs that are compressed."""
+    """Numbers of cells along each of two compressed inputs."""
     strides: tuple[int, ...] = (16, 4)
-    """A preview has every so many-th row."""
+    """A preview has every 16th or every 4th row; each level costs a quarter of the next."""
     previewed: int = 2000
-    """Rows of a preview at least."""
+    """Smallest number of rows of a preview: with fewer, an atom too many finds a place of its
+    own."""
     ridge: float = 1e-8
-    """Of a metric, as a part of its diagonal, for inputs that are constant."""
+    """Part of a metric's diagonal that is added to it, the root of float64's rounding, so that a
+    constant input leaves the metric definite."""
 
 
 class WorkRules(NamedTuple):
     """Sizes of blocks: they change seconds and memory, not results but for rounding."""
 
     thread: int = 10_000_000
-    """Work from which on threads share a batch: handing a smaller pass over costs more."""
+    """Work from which on threads share a batch: a smaller pass takes less time than handing it
+    over."""
     row: int = 300
-    """What costs as much for a row in any model, in derivatives of one."""
+    """Work of a row apart from its derivatives, in units of the work of one derivative."""
     passes: int = 10
-    """Passes of a run of which the number is unknown."""
+    """Assumed number of passes of a compiled run, which is not known before."""
     part: int = 1 << 14
+    """Smallest number of rows of a part of a pass: the rows of a part outweigh its sums."""
     parts: int = 8
-    """Rows of a part of a pass at most, and of what the number of parts is a multiple."""
-    preview_part: int = 1 << 11
-    """Rows of a part of a preview at least."""
+    """The number of parts is a multiple of this, so that up to eight threads have equal shares."""
+    block: int = 1 << 11
+    """Smallest number of rows of a part of a preview, and number of random points in memory at a
+    time: enough that loops, not calls, take the time."""
     group_rows: int = 2048
-    """Rows of groups whose slopes are in memory at a time."""
+    """Number of rows of groups whose slopes are in memory at a time."""
     metric_rows: int = 20_000
-    """Rows that a metric of features looks at."""
+    """Number of rows that determine a metric of features: to one percent."""
     values: int = 1 << 16
-    """Rows of residuals in memory at a time."""
+    """Number of residuals in memory at a time, half a megabyte."""
 
 
 TRUST = TrustRegionRules()
 BFGS = BFGSRules()
-SQUARES = SquaresRules()
+SQUARES = LeastSquaresRules()
 EM_RULES = EMRules()
-SEARCH = SearchRules()
+JUMP_SEARCH = JumpSearchRules()
 DETAIL = DetailRules()
 WORK = WorkRules()

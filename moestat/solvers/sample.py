@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def _parts(size: int, entries: int, preview: bool) -> tuple[slice, ...]:
     """Rows of the parts of a pass, by the number of entries of a Hessian."""
     if preview:
-        least = max(WORK.preview_part, entries)
+        least = max(WORK.block, entries)
         count = min(WORK.parts, 1 << (size // least).bit_length() >> 1) or 1
     else:
         most = max(WORK.part, entries)
@@ -37,11 +37,11 @@ def _parts(size: int, entries: int, preview: bool) -> tuple[slice, ...]:
 
 @dataclass(frozen=True)
 class Sample:
-    """Data as the loops read it: X (d, n) contiguous, encoded y (n,), weight (n,).
+    """Data as the loops read them: X (d, n) contiguous, encoded y (n,), weight (n,).
 
-    A preview is a part of the data that only shows where to look.  Data that are `whole` have one
-    level only: for a target to which a pass over all of them costs less than making previews.
-    Mean and covariance matrix may be `known` already.  Where an expert is chosen once for a group
+    A preview is a part of the data on which a climb begins.  Data that are `whole` have one level
+    only, for targets to which a pass over all rows costs less than making previews.  Mean and
+    covariance matrix may be `known` already.  Where an expert is chosen once for a group
     of rows, these follow each other, and `begin` (G,) has the first row of each group.
     """
 
@@ -65,18 +65,18 @@ class Sample:
 
     @property
     def units(self) -> FloatArray:
-        """Weights of what is independent: of rows, or of groups of rows."""
+        """Weights of the independent units: of rows, or of groups of rows."""
         return self.weight if self.begin is None else self.weight[self.begin]
 
     @cached_property
     def owner(self) -> IntArray:
-        """Which of these each row belongs to, shape (n,)."""
+        """Number of the unit that each row belongs to, shape (n,)."""
         if self.begin is None:
             return np.arange(self.size)
         return np.repeat(np.arange(self.begin.size), np.diff(np.append(self.begin, self.size)))
 
     def reweighted(self, units: FloatArray) -> Sample:
-        """The rows with other weights of rows, or of groups of rows; those of weight 0 are left."""
+        """The rows with other weights of their units; units of weight 0 are left out."""
         used = np.flatnonzero(units > 0.0)
         return self.taken(used, units[used])
 
@@ -111,7 +111,7 @@ class Sample:
 
     @cached_property
     def memory(self) -> dict[str, Any]:
-        """What is made of these data once and read again."""
+        """Cache of quantities that are computed once from these data."""
         return {}
 
     @property
@@ -121,17 +121,17 @@ class Sample:
 
     @property
     def covariance(self) -> FloatArray:
-        """Covariance matrix of the same."""
+        """Covariance matrix of the inputs and the continuous responses."""
         return self._moments[1]
 
     @property
     def deviation(self) -> FloatArray:
-        """Standard deviations of the same."""
+        """Standard deviations of the inputs and the continuous responses."""
         return np.sqrt(np.diag(self.covariance))
 
     @cached_property
     def _moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance matrix, made in parts to need no memory."""
+        """Mean and covariance matrix, computed in parts to save memory."""
         if self.known is not None:
             return self.known
         total = float(self.weight.sum())
@@ -149,9 +149,9 @@ class Sample:
         return not np.issubdtype(self.y.dtype, np.integer)
 
     def parts(self, n_params: int) -> Sequence[slice]:
-        """Rows whose sums are added up in this order, by one thread or by many.
+        """Rows of the parts of a pass, whose sums are added in this order by any number of threads.
 
-        A part has more rows than the entries of a Hessian: its sums weigh less than its rows.
+        A part has more rows than a Hessian has entries, so that its sums take less memory.
         """
         if self.begin is not None:
             return [slice(0, self.size)]
@@ -190,7 +190,7 @@ class Sample:
         with more moments would be as exact for smooth densities, but steep boundaries would pass
         between their points and fit those too well.  Continuous responses have previews instead:
         every 16th and every 4th sample.  With fewer, an atom too many finds a place of its own.
-        Weighted rows have none: on a lattice every 4th of them would follow another law.
+        Weighted rows have no previews: on a lattice every 4th row would have another distribution.
         """
         return [*self._coarser, self]
 
@@ -210,7 +210,8 @@ class Sample:
                     )
                     finer = Sample(np.ascontiguousarray(x[None, :]), y, weight)
                     levels.insert(0, finer)
-            if self.X.shape[0] == 2 and self.size >= 12 * DETAIL.cells[0] ** 2 * POINTS * classes:
+            two_inputs = self.X.shape[0] == 2  # noqa: PLR2004
+            if two_inputs and self.size >= 12 * DETAIL.cells[0] ** 2 * POINTS * classes:
                 for panels in DETAIL.cells:
                     finer = Sample(*recombine(*finer.arrays, panels))
                     levels.insert(0, finer)

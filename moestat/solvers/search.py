@@ -28,10 +28,13 @@ from moestat.solvers.certificate import Certificate, certificate_of
 from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
-from moestat.solvers.rules import GAIN_LIMIT, SEARCH, TRUST, ZERO_CURVATURE
+from moestat.solvers.rules import GAIN_LIMIT, JUMP_SEARCH, NEGLIGIBLE, TRUST, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.newton_loop import newton_steps
 from moestat.solvers.trust_region.region import free_coordinates
+
+_MARGIN = NEGLIGIBLE * JUMP_SEARCH.shortest
+"""Distance to a jump at which a step ends."""
 
 Probe = tuple[float, FloatArray]
 """A gain of the model and the step (F,) that it is predicted for."""
@@ -39,7 +42,7 @@ Probe = tuple[float, FloatArray]
 
 @dataclass(frozen=True)
 class _Ties:
-    """Pairs of scores that a step of bounded length can make equal, in scaled steps u (F,)."""
+    """Pairs of scores that a step u (F,) of bounded length can make equal."""
 
     gap: FloatArray
     """Score of the active atom minus that of the inactive one; shape (m,)."""
@@ -60,7 +63,7 @@ class _Model:
     """
 
     def __init__(
-        self, problem: Problem, data: Sample, theta: FloatArray, here: Evaluation, radius: float
+        self, problem: Problem, data: Sample, theta: FloatArray, current: Evaluation, radius: float
     ) -> None:
         family = problem.family
         self.problem = problem
@@ -68,19 +71,19 @@ class _Model:
         self.theta = theta
         self.radius = radius
         self.lower, self.upper = family.box_at(theta)
-        at = free_coordinates(theta, here.gradient, self.lower, self.upper)
+        at = free_coordinates(theta, current.gradient, self.lower, self.upper)
         # Steps keep coefficients equal that are equal by constraint, of which all are free or none.
         basis = tied_basis(theta.size, family.ties)
         basis = basis[:, (basis[at] != 0.0).any(axis=0)]
         metric = basis.T @ problem.metric(theta) @ basis
-        values, vectors = scipy.linalg.eigh(basis.T @ here.hessian @ basis, metric)
+        values, vectors = scipy.linalg.eigh(basis.T @ current.hessian @ basis, metric)
         self.values = values
-        self.slope = float(np.linalg.norm(vectors.T @ (basis.T @ here.gradient)))
+        self.slope = float(np.linalg.norm(vectors.T @ (basis.T @ current.gradient)))
         size = np.abs(values)
         # Where the likelihood is flat, a predictor known to 10 / sqrt(n) sets the scale.
-        scale = np.maximum(size, SEARCH.flattest * data.weight.sum())
+        scale = np.maximum(size, JUMP_SEARCH.flattest * data.weight.sum())
         self.axes = basis @ (vectors / np.sqrt(scale))
-        self.gradient = self.axes.T @ here.gradient
+        self.gradient = self.axes.T @ current.gradient
         self.curvature = values / scale
         flat = size <= ZERO_CURVATURE * size.max(initial=0.0)
         self.stiffness = np.where(flat, 1.0, size / scale)
@@ -92,8 +95,8 @@ class _Model:
         self.y, self.weight = data.y[rows].copy(), data.weight[rows]
         score, hessian = np.empty(theta.size), np.empty((theta.size, theta.size))
         self.base = self._exact(theta, 2, score, hessian)
-        self.smooth_gradient = here.gradient + score
-        self.smooth_hessian = here.hessian + hessian
+        self.smooth_gradient = current.gradient + score
+        self.smooth_hessian = current.hessian + hessian
 
     def _exact(
         self, theta: FloatArray, order: int, score: FloatArray, hessian: FloatArray
@@ -125,7 +128,7 @@ class _Model:
         k = family.n_experts
         n_axes = self.axes.shape[1]
         active = family.layout[3]
-        tiny, nudge = np.finfo(float).tiny, 1e-3
+        tiny, nudge = np.finfo(float).tiny, JUMP_SEARCH.nudge
 
         def scores(theta: FloatArray, X: FloatArray) -> FloatArray:
             prior = dense.rowwise(theta, X, family.placeholder(X.shape[1]))[0]
@@ -157,7 +160,7 @@ class _Model:
         after[other[pair], column] ^= True
 
         def gap_and_jump(theta: FloatArray) -> FloatArray:
-            """Both, shape (2, m), with the active atoms of the centre."""
+            """Gaps and jumps, shape (2, m), for the atoms that are active at the centre."""
             prior, posterior, density = dense.rowwise(theta, X, y)
             score = np.log(np.maximum(prior, tiny))[:, where]
             joint = np.log(np.maximum(posterior, tiny))[:, where] + density[where]
@@ -178,15 +181,15 @@ class _Model:
         It is the point of the polyhedron nearest to the free Newton step, found as the dual of a
         non-negative least-squares problem (Lawson and Hanson 1974, ch. 23).
         """
-        soft = np.sqrt(np.maximum(self.stiffness, 1e-8))
+        soft = np.sqrt(np.maximum(self.stiffness, ZERO_CURVATURE))
         target = -self.gradient / soft
         u, held = target / soft, np.empty(0, dtype=np.int64)
         distance = self.distance + self.normal @ cell
-        nearest = np.argsort(np.abs(distance), kind="stable")[: SEARCH.ties]
+        nearest = np.argsort(np.abs(distance), kind="stable")[: JUMP_SEARCH.ties]
         if nearest.size:
             side = np.where(distance[nearest] < 0.0, -1.0, 1.0)
             rows = side[:, None] * self.normal[nearest] / soft
-            bound = SEARCH.margin - side * self.distance[nearest] - rows @ target
+            bound = _MARGIN - side * self.distance[nearest] - rows @ target
             size = np.linalg.norm(rows, axis=1)
             system = np.vstack([rows.T / size, bound / size])
             unit = np.append(np.zeros(target.size), 1.0)
@@ -195,7 +198,7 @@ class _Model:
             except RuntimeError:
                 return cell, held
             rest = unit - system @ weight
-            if rest[-1] <= 1e-14:
+            if rest[-1] <= TRUST.rounding:
                 return cell, held
             u = (target - rest[:-1] / rest[-1]) / soft
             held = nearest[weight > 0.0]
@@ -205,21 +208,21 @@ class _Model:
     def list_crossings(self, held: IntArray) -> FloatArray:
         """Unit steps (r, F) across one tie each: the `held` ones first, then the nearest others.
 
-        Across a held tie the others are kept, and what else changes is what fits best.  Further
-        ties follow that are independent of those before them.
+        A step across a held tie keeps the other held ties.  The nearest other ties follow, each
+        independent of those before it.
         """
         n_axes = self.axes.shape[1]
         if held.size:
-            basis = list(np.linalg.pinv(self.normal[held], rcond=1e-6).T)
+            basis = list(np.linalg.pinv(self.normal[held]).T)
             span = scipy.linalg.orth(self.normal[held].T).T
         else:
             basis, span = [], np.empty((0, n_axes))
-        for t in np.argsort(self.distance, kind="stable")[: SEARCH.ties]:
+        for t in np.argsort(self.distance, kind="stable")[: JUMP_SEARCH.ties]:
             if len(span) == n_axes:
                 break
             rest = self.normal[t] - span.T @ (span @ self.normal[t])
             size = np.linalg.norm(rest)
-            if size > SEARCH.independent:
+            if size > NEGLIGIBLE:
                 basis.append(rest / size)
                 span = np.vstack([span, basis[-1]])
         return _unit_rows(np.array(basis).reshape(-1, n_axes))
@@ -229,12 +232,12 @@ class _Model:
     ) -> list[Probe]:
         """The best steps in the pieces of largest predicted gain among `count` random ones.
 
-        Points are combinations of the steps `across` ties, so that whatever moves without a jump
-        stays at its best.  The predicted gain is the quadratic model and the sum of the jumps.
+        Points are combinations of the steps `across` ties, so that directions without jumps
+        stay at their optimum.  The predicted gain is the quadratic model and the sum of the jumps.
         """
         if not len(across):
             return []
-        length = np.sort(self.radius * 10.0 ** rng.uniform(SEARCH.nearest, 0.0, count))
+        length = np.sort(self.radius * 10.0 ** rng.uniform(-1.0, 0.0, count))
         mixing = rng.standard_normal((count, len(across)))
         # Half of them keep to the ties that matter most.
         mixing[::2, n_held + 1 :] = 0.0
@@ -243,7 +246,7 @@ class _Model:
         predicted = -points @ self.gradient - 0.5 * points**2 @ self.curvature
         label = rng.standard_normal(self.distance.size)
         piece = np.empty(count)
-        for part in np.array_split(np.arange(count), max(1, count // 2000)):
+        for part in np.array_split(np.arange(count), max(1, count // WORK.block)):
             ties = np.flatnonzero(self.distance < length[part[-1]])
             crossed = (points[part] @ self.normal[ties].T < -self.distance[ties]).astype(float)
             predicted[part] += crossed @ self.ties.jump[ties]
@@ -252,14 +255,16 @@ class _Model:
         order = np.argsort(-predicted, kind="stable")
         # The best point of each piece; the piece of the centre has the label 0.
         best = order[np.sort(np.unique(piece[order], return_index=True)[1])]
-        best = best[piece[best] != 0.0][: SEARCH.pieces]
+        best = best[piece[best] != 0.0][: JUMP_SEARCH.pieces]
         steps = [self.step_inside(points[j])[0] for j in best]
         return [(self.gain(u), u) for u in steps]
 
     def best_along(self, v: FloatArray) -> Probe:
         """The best probe on the line ``s v``, |s| <= radius, with v of length 1."""
-        count = int(np.ceil(np.log(self.radius / SEARCH.shortest) / np.log(SEARCH.ladder)))
-        ladder = self.radius * SEARCH.ladder ** -np.arange(count + 1.0)
+        count = int(
+            np.ceil(np.log(self.radius / JUMP_SEARCH.shortest) / np.log(JUMP_SEARCH.ladder))
+        )
+        ladder = self.radius * JUMP_SEARCH.ladder ** -np.arange(count + 1.0)
         probes = [*ladder, *-ladder]
         rate = self.normal @ v
         slope, curve = -self.gradient @ v, -0.5 * self.curvature @ v**2
@@ -272,14 +277,15 @@ class _Model:
             hit, place = hit[order], place[order]
             jump, trend = self.ties.jump[hit], side * self.ties.trend[hit] @ v
             margin = np.minimum(
-                SEARCH.margin / np.abs(rate[hit]), 1e-3 * np.maximum(place, SEARCH.shortest)
+                _MARGIN / np.abs(rate[hit]),
+                NEGLIGIBLE * np.maximum(place, JUMP_SEARCH.shortest),
             )
             edges = np.concatenate([place + margin, place - margin])
             level, rise = np.cumsum(jump), np.cumsum(trend)
             predicted = np.concatenate([level, level - jump])
             predicted += edges * np.concatenate([rise, rise - trend])
             predicted += side * slope * edges + curve * edges**2
-            best = np.argsort(-predicted, kind="stable")[: SEARCH.crossings]
+            best = np.argsort(-predicted, kind="stable")[: JUMP_SEARCH.crossings]
             probes += list(side * edges[best])
         gains = [self.gain(s * v) for s in probes]
         best = int(np.argmax(gains))
@@ -299,8 +305,8 @@ class _Model:
             mixing *= np.exp(2.0 * rng.standard_normal(mixing.shape))
             yield [self.best_along(v) for v in _unit_rows(mixing @ across)]
         yield [self.best_along(v) for v in _unit_rows(rng.standard_normal((count, n_axes)))]
-        for _ in range(scattered):
-            yield self.scatter(across, held.size, SEARCH.scattered, rng)
+        if scattered:
+            yield self.scatter(across, held.size, scattered, rng)
 
 
 def _log_sum(values: FloatArray, chosen: np.ndarray) -> FloatArray:
@@ -343,7 +349,7 @@ class Search:
       from 4 standard errors down to 1e-6 of one, and to either side of the jumps of largest
       predicted gain; the lines cross the nearest ties one by one, follow the eigenvectors of the
       information, and mix the former or go anywhere at random, `directions` times P each.  Then
-      the best points of the 400 pieces of largest predicted gain among 80,000 random points;
+      the best points of the 100 pieces of largest predicted gain among 20,000 random points;
     - no curvature of the smooth piece is negative, and no atom has collapsed.
 
     ``gain`` is the largest gain that the last round saw.  ``gradient`` belongs to the smooth piece
@@ -380,7 +386,7 @@ class Search:
         """The iteration from `start` (P,), already inside the box."""
         if not problem.family.has_jumps:
             return (yield from Newton().steps(problem, start))
-        rng = np.random.default_rng(SEARCH.seed)
+        rng = np.random.default_rng(JUMP_SEARCH.seed)
         theta, moves = start, 0
         # Compressed data are made for likelihoods without jumps.
         levels = problem.data.levels
@@ -390,23 +396,23 @@ class Search:
             last = levels[level] is problem.data
             tolerance = self.tolerance if last else max(self.tolerance, TRUST.preview)
             ran = yield from newton_steps(
-                problem, Objective.OBSERVED, theta, tolerance, SEARCH.warm_up, level
+                problem, Objective.OBSERVED, theta, tolerance, self.max_iterations, level
             )
             budget = self.max_iterations - moves
-            theta, here, model, gain, status, made = yield from self._climb(
+            theta, current, model, gain, status, made = yield from self._climb(
                 problem, level, ran.theta, ran, tolerance, budget, rng
             )
             moves += made
             if last:
-                certificate = _certificate(problem, theta, here, model, gain, status, moves)
-                return Solution(theta, -here.value, here.hessian, certificate)
+                certificate = _certificate(problem, theta, current, model, gain, status, moves)
+                return Solution(theta, -current.value, current.hessian, certificate)
 
     def _climb(
         self,
         problem: Problem,
         level: int,
         theta: FloatArray,
-        here: Evaluation,
+        current: Evaluation,
         tolerance: float,
         budget: int,
         rng: np.random.Generator,
@@ -416,47 +422,47 @@ class Search:
         last = data is problem.data
         stage, moves = 0, 0
         while True:
-            model = _Model(problem, data, theta, here, SEARCH.radii[stage])
+            model = _Model(problem, data, theta, current, JUMP_SEARCH.radii[stage])
             inside, held = model.step_inside(np.zeros(model.axes.shape[1]))
-            small = SEARCH.inner * tolerance
-            best = yield from _check(model, [(model.gain(inside), inside)], here, level, small)
+            small = NEGLIGIBLE * tolerance
+            best = yield from _check(model, [(model.gain(inside), inside)], current, level, small)
             if best[0] <= small:
-                full = last and stage + 1 == len(SEARCH.radii)
-                effort = (self.directions, SEARCH.scatters) if full else (1, 0)
+                full = last and stage + 1 == len(JUMP_SEARCH.radii)
+                effort = (self.directions, JUMP_SEARCH.scattered) if full else (1, 0)
                 for probes in model.rounds(held, *effort, rng):
-                    found = yield from _check(model, probes, here, level, tolerance)
+                    found = yield from _check(model, probes, current, level, tolerance)
                     best = max(best, found, key=lambda probe: probe[0])
                     if best[0] > tolerance:
                         break
             if best[0] > small and moves == budget:
-                return theta, here, model, best[0], "iteration limit", moves
+                return theta, current, model, best[0], "iteration limit", moves
             if best[0] > small:
                 theta, moves = model.place(best[1]), moves + 1
-                here = yield Request(Objective.OBSERVED, theta, level)
-            elif stage + 1 < len(SEARCH.radii):
+                current = yield Request(Objective.OBSERVED, theta, level)
+            elif stage + 1 < len(JUMP_SEARCH.radii):
                 stage += 1
             else:
-                return theta, here, model, best[0], "searched", moves
+                return theta, current, model, best[0], "searched", moves
 
 
 def _check(
     model: _Model,
     probes: list[Probe],
-    here: Evaluation,
+    current: Evaluation,
     level: int,
     tolerance: float,
 ) -> Iteration[Probe]:
     """The best of the probes on all of the data: its gain, 0 for none, and its step.
 
-    Those without predicted gain are not looked at, and the first that keeps half of it is good
-    enough.
+    Probes are checked in the order of their predicted gains, until one has half of its predicted
+    gain.
     """
     best, step = 0.0, np.zeros(model.axes.shape[1])
     candidates = sorted((p for p in probes if p[0] > tolerance), key=lambda p: -p[0])
-    for predicted, u in candidates[: SEARCH.checked]:
+    for predicted, u in candidates:
         value = (yield Request(Objective.VALUE, model.place(u), level)).value
-        if here.value - value > best:
-            best, step = here.value - value, u
+        if current.value - value > best:
+            best, step = current.value - value, u
         if best > 0.5 * predicted:
             break
     return best, step
@@ -465,13 +471,13 @@ def _check(
 def _certificate(
     problem: Problem,
     theta: FloatArray,
-    here: Evaluation,
+    current: Evaluation,
     model: _Model,
     gain: float,
     status: str,
     moves: int,
 ) -> Certificate:
-    """What the last round has shown about theta."""
-    doubt = status != "searched" or not np.isfinite(here.value)
+    """The certificate of theta from the last round of probes."""
+    doubt = status != "searched" or not np.isfinite(current.value)
     found = problem, theta, model.values, model.slope, gain, status, moves, doubt
     return certificate_of(*found, across_ties=False)

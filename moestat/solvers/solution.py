@@ -10,7 +10,7 @@ from moestat.solvers.certificate import Certificate
 
 @dataclass(frozen=True)
 class Solution:
-    """The end of one solver run.
+    """The result of one solver run.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class Solution:
     information : ndarray of shape (P, P)
         Observed information, minus the Hessian of the log-likelihood.
     certificate : Certificate
-        The evidence.
+        Evidence that the parameters are a maximum.
     path : tuple of float
         Log-likelihood after each iteration, where the solver records it.
     """

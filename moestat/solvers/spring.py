@@ -11,7 +11,7 @@ Spring = tuple[FloatArray, FloatArray]
 """Centre c (P,) and stiffness Q (P, P) of the penalty ``(theta - c)' Q (theta - c) / 2``."""
 
 FREE: Spring = np.zeros(0), np.zeros((0, 0))
-"""No spring."""
+"""A spring that does not pull."""
 
 
 @device(forceinline=False)

@@ -29,7 +29,7 @@ _ROUNDING = float(4.5 * np.finfo(np.float64).eps)  # of a response: such residua
 def residual_squares(
     family: Family, X: FloatArray, y: FloatArray, weight: FloatArray, theta: FloatArray
 ) -> tuple[float]:
-    """The value ``sum w (f - y)^2 / 2`` by itself."""
+    """The value ``sum w (f - y)^2 / 2`` without derivatives."""
     root, nothing = np.sqrt(weight), np.empty((family.n_experts, 0))
     value, f = 0.0, np.empty(min(y.size, WORK.values))
     for start in range(0, y.size, f.size):
@@ -176,5 +176,5 @@ def profile_log_likelihood(value: float, size: float) -> float:
 
 
 def rounding_level(y: FloatArray, weight: FloatArray) -> float:
-    """Half the sum of squares that rounding errors alone leave."""
+    """Half the sum of squares of an exact fit, which is that of rounding errors."""
     return 0.5 * _ROUNDING**2 * float(weight @ y**2)

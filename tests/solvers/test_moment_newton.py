@@ -460,7 +460,7 @@ def test_a_failed_step_is_cut_to_where_a_cubic_is_lowest(slope, square, cube, pa
     predicted_reduction, at = 7.0, np.array([2.0])
     here = SimpleNamespace(gradient=np.array([predicted_reduction * slope]))
     proposal = _Proposal(
-        SimpleNamespace(here=here),
+        SimpleNamespace(current=here),
         BoxStep(np.ones(1), predicted_reduction, 1.0),
         Path(at, np.ones(1)),
     )

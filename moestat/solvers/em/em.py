@@ -8,7 +8,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int
 from moestat.solvers.em.steps import EMMap
 from moestat.solvers.problem import End, Evaluation, Iteration, Problem
-from moestat.solvers.rules import EM_RULES
+from moestat.solvers.rules import NEGLIGIBLE
 from moestat.solvers.shell import LevelSolver
 
 
@@ -51,7 +51,7 @@ class EMSolver(LevelSolver):
                 problem, exact.pop(0), start, self.tolerance, self.max_iterations
             )
             evaluation = yield self.final_request(problem, end.theta)
-            negligible = EM_RULES.negligible * self.tolerance * abs(evaluation.value)
+            negligible = NEGLIGIBLE * self.tolerance * abs(evaluation.value)
             if not exact or abs(-evaluation.value - end.path[-1]) <= negligible:
                 return end, evaluation
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.solvers.em.em import EMSolver
+from moestat.solvers.em.em import EM, EMSolver
 from moestat.solvers.em.steps import EMMap
 from moestat.solvers.problem import End, Iteration, Problem
-from moestat.solvers.rules import EM_RULES
+from moestat.solvers.rules import EM_RULES, NEGLIGIBLE
 
 
 @dataclass(frozen=True)
 class SQUAREM(EMSolver):
-    """EM that takes two steps and extrapolates them, where plain EM crawls.
+    """EM with extrapolation: each cycle makes two EM steps and extrapolates them.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class SQUAREM(EMSolver):
     'converged'
     """
 
-    tolerance: float = 1e-9
-    max_iterations: int = 1000
-    m_step_iterations: int = 20
+    tolerance: float = NEGLIGIBLE * EM.tolerance
+    max_iterations: int = EM.max_iterations
+    m_step_iterations: int = EM.m_step_iterations
     name: str = "squarem"
 
     def climb_level(

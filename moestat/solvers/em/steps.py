@@ -5,15 +5,15 @@ from __future__ import annotations
 from moestat.base.types import FloatArray
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
 from moestat.solvers.problem import Iteration, Objective, Problem, Request
-from moestat.solvers.rules import EM_RULES
+from moestat.solvers.rules import NEGLIGIBLE
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 
 class EMMap:
-    """The two halves of an EM iteration on one level of the data.
+    """The E-step and the M-step on one level of the data.
 
-    The start (P,) of the climb fixes the metric and the box.  The M-step is solved a thousand times
-    more precisely than the climb, in so many Newton steps at most.
+    The metric and the box are those at the start (P,) of the climb.  The tolerance of the M-step
+    is a thousandth of that of the climb; it takes at most `m_step_iterations` Newton steps.
     """
 
     def __init__(
@@ -29,18 +29,18 @@ class EMMap:
         self.level = level
         self.metric = problem.metric(start)
         self.lower, self.upper = self.family.box_at(start)
-        self._tolerance, self._iterations = EM_RULES.negligible * tolerance, m_step_iterations
+        self._tolerance, self._iterations = NEGLIGIBLE * tolerance, m_step_iterations
         self._closed_form = has_closed_form(self.family)
 
     def expect(self, theta: FloatArray) -> Iteration[float]:
-        """E-step: minus the log-likelihood at theta (P,), whose responsibilities are kept."""
+        """E-step: compute the responsibilities at theta (P,); returns minus the log-likelihood."""
         return (yield Request(Objective.EXPECTATION, theta, self.level)).value
 
     def maximise(self, theta: FloatArray, value: float) -> Iteration[FloatArray]:
-        """M-step for the responsibilities of the last E-step, which was at theta (P,)."""
+        """M-step: maximise the complete-data likelihood for the responsibilities at theta (P,)."""
         if self._closed_form:
-            here = yield Request(Objective.COMPLETE, theta, self.level)
-            theta = regress(self.family, theta, here)
+            evaluation = yield Request(Objective.COMPLETE, theta, self.level)
+            theta = regress(self.family, theta, evaluation)
         ran = yield from newton_steps(
             self.problem,
             Objective.COMPLETE,

@@ -11,7 +11,7 @@ from moestat.solvers.problem import Evaluation
 
 
 def has_closed_form(family: Family) -> bool:
-    """Whether the experts' M-step is a weighted regression that the gate does not enter."""
+    """Whether the M-step of the experts is a weighted regression, separate from the gate."""
     linear = family.expert.block is None and not family.gate.reads_response
     apart, given = not (family.equal or family.ties), family.likelihood
     normal = given.spread is not None and given.link is None and given.law is None
@@ -19,8 +19,8 @@ def has_closed_form(family: Family) -> bool:
     return linear and apart and normal
 
 
-def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
-    """Parameters (P,) with every expert at its weighted regression, where it `has_closed_form`.
+def regress(family: Family, theta: FloatArray, evaluation: Evaluation) -> FloatArray:
+    """Put every expert at its weighted least-squares fit; for families that `has_closed_form`.
 
     The complete-data objective is quadratic in the coefficients of a mean, so one Newton step in
     them is the weighted least-squares fit; and its derivatives in ``t = log nu`` hold the weight
@@ -35,15 +35,15 @@ def regress(family: Family, theta: FloatArray, here: Evaluation) -> FloatArray:
         at = family.index[i, mean] + np.arange(family.width[mean])
         at = at[family.lower[at] < family.upper[at]]
         t = family.index[i, mean + 1]
-        curvature = here.hessian[np.ix_(at, at)]
-        weight = 2.0 * (here.gradient[t] + here.hessian[t, t])
+        curvature = evaluation.hessian[np.ix_(at, at)]
+        weight = 2.0 * (evaluation.gradient[t] + evaluation.hessian[t, t])
         try:
-            step = scipy.linalg.solve(curvature, here.gradient[at], assume_a="pos")
+            step = scipy.linalg.solve(curvature, evaluation.gradient[at], assume_a="pos")
         except np.linalg.LinAlgError:
             continue
         fitted = theta[at] - step
         inside = np.all((fitted >= family.lower[at]) & (fitted <= family.upper[at]))
-        square = 2.0 * here.hessian[t, t] - here.gradient[at] @ step
+        square = 2.0 * evaluation.hessian[t, t] - evaluation.gradient[at] @ step
         if inside and weight > 0.0 and square > 0.0:
             out[at] = fitted
             log_nu = theta[t] + np.log(square / weight)

@@ -13,7 +13,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.certificate import certificate_of
 from moestat.solvers.metric import with_ridge, without_relations
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
-from moestat.solvers.rules import GAIN_LIMIT, SQUARES, WORK, ZERO_CURVATURE
+from moestat.solvers.rules import GAIN_LIMIT, SQUARES, TINY, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 from moestat.solvers.squares import profile_log_likelihood, rounding_level, variance_of
 from moestat.solvers.trust_region.region import box_step, free_coordinates
@@ -25,7 +25,7 @@ Gradients = Sequence[tuple[FloatArray, FloatArray]]
 def feature_metric(problem: Problem) -> FloatArray:
     """Metric (P, P) in which a step's length is the root mean square change of the predictors.
 
-    At most 20000 rows are looked at.
+    It is computed from at most 20,000 rows.
     """
     family, data = problem.family, problem.data
     stride = -(-data.size // WORK.metric_rows)
@@ -51,7 +51,7 @@ def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
 
 
 def last_look(problem: Problem, theta: FloatArray) -> Request:
-    """What the certificate of `theta` needs to know: the exact Hessian, where there is one."""
+    """The request that a certificate needs: the exact Hessian at theta, where there is one."""
     kinked = problem.family.has_kinked_mean
     return Request(Objective.GAUSS_NEWTON if kinked else Objective.NEWTON, theta)
 
@@ -76,7 +76,8 @@ def balance(
     """The convex combination g of gradients at most `reach` away with the least ``|root' g|``.
 
     Gradients (P,) are those at theta and at other places; g and `root` (F, F) are in the free
-    coordinates `at`, `reach` is a length in the metric (P, P).  Goldstein's subdifferential.
+    coordinates `at`, `reach` is a length in the metric (P, P).  The combination is an element of
+    Goldstein's subdifferential.
     """
     steps = np.array([point - theta for point, _ in gradients]).reshape(-1, theta.size)
     length = np.sqrt(np.maximum(np.einsum("mi,ij,mj->m", steps, metric, steps, optimize=True), 0.0))
@@ -87,57 +88,57 @@ def balance(
     size = float(np.abs(columns).max()) or 1.0
     target = np.concatenate([np.zeros(len(columns)), [1.0]])
     share = scipy.optimize.nnls(
-        np.vstack([columns / size, np.ones(len(found))]), target, maxiter=3000
+        np.vstack([columns / size, np.ones(len(found))]), target, maxiter=5 * SQUARES.bundle
     )[0]
     share /= share.sum()
-    used = share > 1e-9
+    used = share > 0.0
     return Balance(share @ found, int(used.sum()), float(length[used].max()))
 
 
 def least_squares_solution(
     problem: Problem,
     theta: FloatArray,
-    here: Evaluation,
+    evaluation: Evaluation,
     status: str,
     iterations: int,
     gradients: Gradients = (),
 ) -> Solution:
-    """The end of a least-squares fit, with a certificate from the `last_look` at it.
+    """The solution of a least-squares fit, with a certificate from the evaluation at its end.
 
     Everything is in units of the residual variance, which makes a decrease of half the sum of
     squares a gain in log-likelihood.  Residuals as small as rounding errors are an exact fit.
-    `gradients` are those that the solver met, each with its place, for experts with kinks.
+    For experts with kinks, `gradients` are those that the solver has computed, with their places.
     """
     family, data = problem.family, problem.data
     size, nothing = float(data.weight.sum()), rounding_level(data.y, data.weight)
-    variance = variance_of(max(here.value, nothing), size)
+    variance = variance_of(max(evaluation.value, nothing), size)
     lower, upper = family.box_at(theta)
-    at = np.flatnonzero(free_coordinates(theta, here.gradient, lower, upper))
+    at = np.flatnonzero(free_coordinates(theta, evaluation.gradient, lower, upper))
     slope = np.zeros(0)
     values = np.zeros(0)
     gain = 0.0
     kinks = 0
     reach = 1.0
-    if at.size and np.isfinite(here.value):
+    if at.size and np.isfinite(evaluation.value):
         metric = feature_metric(problem)
-        curvature, judged = without_relations(here.hessian / variance, metric, at)
+        curvature, judged = without_relations(evaluation.hessian / variance, metric, at)
         free = np.ix_(at, at)
         values, vectors = scipy.linalg.eigh(curvature[free], metric[free])
-        slope = vectors.T @ here.gradient[at] / variance
+        slope = vectors.T @ evaluation.gradient[at] / variance
         largest = float(np.abs(values).max())
 
         def predicted(free_gradient: FloatArray) -> float:
             """Gain of the best step of length one in the box, with another free gradient (F,)."""
-            slopes = here.gradient.copy()
+            slopes = evaluation.gradient.copy()
             slopes[at] = free_gradient
             return box_step(
                 theta, slopes / variance, curvature, metric, lower, upper, radius=1.0
             ).decrease
 
         if family.has_kinked_mean:
-            root = vectors / np.sqrt(np.maximum(values, max(ZERO_CURVATURE * largest, 1e-300)))
+            root = vectors / np.sqrt(np.maximum(values, max(ZERO_CURVATURE * largest, TINY)))
             for reach in SQUARES.reach * 10.0 ** np.arange(-4.0, 1.0):
-                found = balance(theta, here.gradient, gradients, at, root, metric, reach)
+                found = balance(theta, evaluation.gradient, gradients, at, root, metric, reach)
                 slope = vectors.T @ found.gradient / variance
                 gain = predicted(found.gradient)
                 kinks = found.terms - 1
@@ -145,11 +146,11 @@ def least_squares_solution(
                 if gain <= GAIN_LIMIT:
                     break
         else:
-            gain = predicted(here.gradient[at])
+            gain = predicted(evaluation.gradient[at])
         values = judged(values)
-        gain = 0.0 if here.value <= nothing else gain
-    size_of_slope, doubt = float(np.linalg.norm(slope)), not np.isfinite(here.value)
+        gain = 0.0 if evaluation.value <= nothing else gain
+    size_of_slope, doubt = float(np.linalg.norm(slope)), not np.isfinite(evaluation.value)
     known = problem, theta, values, size_of_slope, gain, status, iterations, doubt
     certificate = certificate_of(*known, kinks=kinks, reach=reach)
-    height = profile_log_likelihood(here.value, size)
-    return Solution(theta, height, here.hessian / variance, certificate)
+    height = profile_log_likelihood(evaluation.value, size)
+    return Solution(theta, height, evaluation.hessian / variance, certificate)

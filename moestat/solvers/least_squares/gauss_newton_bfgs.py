@@ -30,7 +30,15 @@ from moestat.solvers.problem import (
     Request,
     ValueGradient,
 )
-from moestat.solvers.rules import BFGS, GAIN_LIMIT, SQUARES, TRUST
+from moestat.solvers.rules import (
+    BFGS,
+    GAIN_LIMIT,
+    QUASI_NEWTON_STEPS,
+    QUASI_NEWTON_TOLERANCE,
+    SQUARES,
+    TINY,
+    TRUST,
+)
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.region import eigenbasis_step, free_coordinates
 
@@ -64,11 +72,11 @@ class GaussNewtonBFGS(LeastSquaresSolver):
     ('converged', [0.0, 0.0, 1.0, -2.0])
     """
 
-    tolerance: float = 1e-6
-    max_iterations: int = 5000
+    tolerance: float = QUASI_NEWTON_TOLERANCE
+    max_iterations: int = QUASI_NEWTON_STEPS
     name: str = "gauss-newton-bfgs"
 
-    preview_tolerance: ClassVar[float] = SQUARES.preview
+    preview_tolerance: ClassVar[float] = SQUARES.visible
 
     def climb_level(
         self,
@@ -86,23 +94,23 @@ class GaussNewtonBFGS(LeastSquaresSolver):
         by_hessian = is_last = False
         while True:
             objective = Objective.NEWTON if by_hessian else Objective.GAUSS_NEWTON
-            here = yield Request(objective, trail.theta, level)
-            trail.take(here, variance_of(here.value, size))
-            if here.value <= exact_fit:
+            current = yield Request(objective, trail.theta, level)
+            trail.take(current, variance_of(current.value, size))
+            if current.value <= exact_fit:
                 return trail.end("converged"), None
             if trail.steps >= max_iterations:
                 return trail.end("iteration limit"), None
             predicted = 0.0
             if by_hessian:
-                start, step, predicted = _from_hessian(trail, here)
+                start, step, predicted = _from_hessian(trail, current)
                 if predicted <= smallest:
                     return trail.end("converged"), None
                 yield from trail.search(step, predicted)
             else:
-                start = _from_gauss_newton(trail, here)
+                start = _from_gauss_newton(trail, current)
             steps = max_iterations if is_last else BFGS.steps
             flat = yield from _bfgs_round(trail, start, smallest, steps)
-            gain = (here.value - trail.value) / trail.variance
+            gain = (current.value - trail.value) / trail.variance
             if by_hessian and gain < TRUST.accept * predicted:
                 return trail.end("stalled"), None
             if data.preview and (flat or gain < tolerance):
@@ -110,9 +118,9 @@ class GaussNewtonBFGS(LeastSquaresSolver):
             if is_last:
                 before = trail.value
                 balanced = yield from _cross_kinks(trail, start)
-                if balanced or before - trail.value < SQUARES.last * trail.variance:
+                if balanced or before - trail.value < SQUARES.visible * trail.variance:
                     return trail.end("converged" if balanced else "stalled"), None
-            is_last = kinked and (flat or gain < SQUARES.last)
+            is_last = kinked and (flat or gain < SQUARES.visible)
             by_hessian = not kinked and not data.preview and (by_hessian or flat)
 
 
@@ -129,30 +137,30 @@ class _Trail:
         self.gradients: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=SQUARES.bundle)
         self.steps = 0
 
-    def take(self, here: Evaluation, variance: float) -> None:
+    def take(self, current: Evaluation, variance: float) -> None:
         """Take value and gradient at theta from an evaluation, and the variance."""
-        self.value, self.gradient, self.variance = here.value, here.gradient, variance
+        self.value, self.gradient, self.variance = current.value, current.gradient, variance
 
     def end(self, status: str) -> End:
-        """The end of the climb, here."""
+        """The end of the climb at the current parameters."""
         return End(self.theta, status, self.steps, gradients=tuple(self.gradients))
 
     def search(self, step: FloatArray, predicted: float) -> Iteration[None]:
         """Move along a step (P,) to where both weak conditions of Wolfe hold, inside the box.
 
-        The step is predicted to gain so much.  The first trial changes the predictors by no more
-        than 1.  Where no trial decreases the value, theta stays the same array.
+        The whole step is predicted to gain `predicted`.  The first trial changes the predictors by
+        no more than 1.  Where no trial decreases the value, theta stays the same array.
         """
         length = float(np.sqrt(step @ self.metric @ step))
-        self.theta, there, tried = yield from weak_wolfe(
+        self.theta, proposed, tried = yield from weak_wolfe(
             Request(Objective.GRADIENT, self.theta, self.level),
             ValueGradient(self.value, self.gradient),
             step,
             predicted * self.variance,
             self.problem.family.box_at(self.theta),
-            min(1.0, 1.0 / max(length, 1e-300)),
+            min(1.0, 1.0 / max(length, TINY)),
         )
-        self.value, self.gradient = there.value, there.gradient
+        self.value, self.gradient = proposed.value, proposed.gradient
         self.gradients.extend(tried)
         self.steps += 1
 
@@ -172,11 +180,11 @@ class _Start(NamedTuple):
     inverse: FloatArray
 
 
-def _from_gauss_newton(trail: _Trail, here: Evaluation) -> _Start:
+def _from_gauss_newton(trail: _Trail, current: Evaluation) -> _Start:
     """The start from ``J'J``, made definite."""
     at = trail.free()
     block = np.ix_(at, at)
-    matrix = here.hessian[block] / trail.variance
+    matrix = current.hessian[block] / trail.variance
     # At n = 1e14 the matrix is rounded by more than the least curvature.
     largest = float(np.max(np.diag(matrix) / np.diag(trail.metric)[at], initial=0.0))
     matrix += max(SQUARES.shallowest, TRUST.rounding * largest) * trail.metric[block]
@@ -184,12 +192,14 @@ def _from_gauss_newton(trail: _Trail, here: Evaluation) -> _Start:
     return _Start(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False))
 
 
-def _from_hessian(trail: _Trail, here: Evaluation) -> tuple[_Start, FloatArray, float]:
+def _from_hessian(trail: _Trail, current: Evaluation) -> tuple[_Start, FloatArray, float]:
     """The start from the Hessian without its signs; Newton's step (P,) and its predicted gain."""
     at = trail.free()
     block = np.ix_(at, at)
-    values, vectors = scipy.linalg.eigh(here.hessian[block] / trail.variance, trail.metric[block])
-    slope = vectors.T @ here.gradient[at] / trail.variance
+    values, vectors = scipy.linalg.eigh(
+        current.hessian[block] / trail.variance, trail.metric[block]
+    )
+    slope = vectors.T @ current.gradient[at] / trail.variance
     inner = eigenbasis_step(values, slope, 1.0)
     predicted = -float(slope @ inner + 0.5 * (values * inner) @ inner)
     inverse = (vectors / np.maximum(np.abs(values), SQUARES.shallowest)) @ vectors.T
@@ -263,7 +273,7 @@ def _cross_kinks(trail: _Trail, start: _Start) -> Iteration[bool]:
     sampling (Burke, Lewis and Overton 2005) with the samples where they are needed.
     """
     at, inverse = start
-    for _ in range(SQUARES.crossings):
+    for _ in range(TRUST.patience):
         root = _root(inverse)
         balanced = balance(
             trail.theta,

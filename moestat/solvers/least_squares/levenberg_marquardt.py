@@ -11,7 +11,14 @@ import scipy
 from moestat.base.types import FloatArray
 from moestat.solvers.least_squares.base import LeastSquaresSolver, smallest_gain
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Value
-from moestat.solvers.rules import GAIN_LIMIT, SQUARES, TRUST, ZERO_CURVATURE
+from moestat.solvers.rules import (
+    GAIN_LIMIT,
+    NEWTON_TOLERANCE,
+    SQUARES,
+    TINY,
+    TRUST,
+    ZERO_CURVATURE,
+)
 from moestat.solvers.squares import rounding_level, variance_of
 from moestat.solvers.trust_region.decrease import straight_decrease
 from moestat.solvers.trust_region.region import free_coordinates
@@ -49,7 +56,7 @@ class LevenbergMarquardt(LeastSquaresSolver):
     ('converged', [0.0, 0.0, 1.0, -2.0])
     """
 
-    tolerance: float = 1e-9
+    tolerance: float = NEWTON_TOLERANCE
     max_iterations: int = 1000
     name: str = "levenberg-marquardt"
 
@@ -66,31 +73,33 @@ class LevenbergMarquardt(LeastSquaresSolver):
         size, exact_fit = float(data.weight.sum()), rounding_level(data.y, data.weight)
         smallest, rounding = smallest_gain(tolerance, size), TRUST.rounding * size
         damping, growth = SQUARES.damping, 2.0
-        here = yield Request(Objective.GAUSS_NEWTON, theta, level)
-        milestone = here.value
+        current = yield Request(Objective.GAUSS_NEWTON, theta, level)
+        milestone = current.value
         for iteration in range(max_iterations):
-            if here.value <= exact_fit:
+            if current.value <= exact_fit:
                 return End(theta, "converged", iteration), None
-            variance = variance_of(here.value, size)
+            variance = variance_of(current.value, size)
             if iteration % TRUST.patience == TRUST.patience - 1:
-                if milestone - here.value < GAIN_LIMIT * variance:
+                if milestone - current.value < GAIN_LIMIT * variance:
                     return End(theta, "stalled", iteration), None
-                milestone = here.value
-            trial, there, ratio = theta, here, -1.0
-            proposal = _damped_step(theta, here, damping, *box)
+                milestone = current.value
+            trial, proposed, ratio = theta, current, -1.0
+            proposal = _damped_step(theta, current, damping, *box)
             if proposal is not None:
                 if 0.0 <= proposal.decrease <= smallest * variance and damping <= 1.0:
                     return End(theta, "converged", iteration), None
                 trial = np.clip(theta + proposal.step, *box)
-                there, ratio = yield from _try(trial, here, proposal, level, rounding * variance)
+                proposed, ratio = yield from _try(
+                    trial, current, proposal, level, rounding * variance
+                )
                 if ratio <= TRUST.accept and (trial == theta).all():
                     return End(theta, "stalled", iteration + 1), None
             if ratio > TRUST.accept:
                 theta = trial
-                if isinstance(there, Evaluation):
-                    here = there
+                if isinstance(proposed, Evaluation):
+                    current = proposed
                 else:
-                    here = yield Request(Objective.GAUSS_NEWTON, theta, level)
+                    current = yield Request(Objective.GAUSS_NEWTON, theta, level)
                 damping, growth = damping * _shrinkage(ratio), 2.0
             else:
                 damping, growth = damping * growth, 2.0 * growth
@@ -114,7 +123,7 @@ class _Proposal(NamedTuple):
 
 def _damped_step(
     theta: FloatArray,
-    here: Evaluation,
+    current: Evaluation,
     damping: float,
     lower: FloatArray,
     upper: FloatArray,
@@ -125,9 +134,9 @@ def _damped_step(
     on the units of the parameters.  A coordinate whose step would leave the box ends on its edge,
     and the others are solved for again.  None when the damped matrix is not positive definite.
     """
-    gradient, hessian = here.gradient, here.hessian
+    gradient, hessian = current.gradient, current.hessian
     curvature = np.diag(hessian)
-    scale = np.maximum(curvature, ZERO_CURVATURE * max(float(curvature.max()), 1e-300))
+    scale = np.maximum(curvature, ZERO_CURVATURE * max(float(curvature.max()), TINY))
     free = free_coordinates(theta, gradient, lower, upper)
     step = np.zeros_like(theta)
     while True:
@@ -153,7 +162,7 @@ def _damped_step(
 
 
 def _try(
-    trial: FloatArray, here: Evaluation, proposal: _Proposal, level: int, rounding: float
+    trial: FloatArray, current: Evaluation, proposal: _Proposal, level: int, rounding: float
 ) -> Iteration[tuple[Value, float]]:
     """The evaluation of a trial (P,), and its decrease in units of the predicted one.
 
@@ -161,10 +170,10 @@ def _try(
     infinite value, and a model that predicts no decrease, give the ratio -1.
     """
     small = proposal.decrease <= rounding
-    there = yield Request(Objective.GAUSS_NEWTON if small else Objective.RESIDUALS, trial, level)
-    decrease = here.value - there.value
+    proposed = yield Request(Objective.GAUSS_NEWTON if small else Objective.RESIDUALS, trial, level)
+    decrease = current.value - proposed.value
     if small and abs(decrease) <= rounding:
-        decrease = straight_decrease(proposal.step, here, there)
-    if proposal.decrease > 0.0 and np.isfinite(there.value):
-        return there, decrease / proposal.decrease
-    return there, -1.0
+        decrease = straight_decrease(proposal.step, current, proposed)
+    if proposal.decrease > 0.0 and np.isfinite(proposed.value):
+        return proposed, decrease / proposal.decrease
+    return proposed, -1.0

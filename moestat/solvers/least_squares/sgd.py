@@ -94,5 +94,5 @@ class SGD:
             )
             problem.passes += 1.0
         theta = np.clip(family.pin(theta), family.lower, family.upper)
-        here = yield last_look(problem, theta)
-        return least_squares_solution(problem, theta, here, "iteration limit", self.epochs)
+        evaluation = yield last_look(problem, theta)
+        return least_squares_solution(problem, theta, evaluation, "iteration limit", self.epochs)

@@ -31,7 +31,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compile_loop, device
 from moestat.kernels.views import empty_rows, keep, row
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.rules import RIDGE
 from moestat.solvers.problem import Evaluation, InformedEvaluation
 from moestat.solvers.trust_region.eigen import into_eigenbasis, out_of_eigenbasis
 from moestat.solvers.trust_region.region import Region
@@ -62,12 +62,12 @@ def _choose_curvature(at, model, factor, noise, units, curvature):
         for j in range(i + 1):
             square += factor[i, j] ** 2
         units[i] = 1.0 / math.sqrt(square)
-    there, here = _size(at, units, noise), _size(at, units, curvature)
-    is_far = there < here
+    proposed, current = _size(at, units, noise), _size(at, units, curvature)
+    is_far = proposed < current
     for i in range(n_params):
         for j in range(n_params):
             curvature[i, j] = information[i, j] + noise[i, j] if is_far else hessian[i, j]
-    return min(there, here)
+    return min(proposed, current)
 
 
 @compile_loop
@@ -75,7 +75,7 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
     """Fill step and slope; returns the decrease that the step predicts and its length.
 
     The model is theta, gradient, Hessian and information; `given` are the length and the predicted
-    decrease of the step that has led here, and the part of the length that counts.
+    decrease of the step that is corrected, and the factor of `small` and `smaller` in this turn.
     """
     theta, gradient, _, _ = model
     lower, upper = bounds
@@ -92,8 +92,8 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
     # What a part of the step's length costs grows like its square.
-    cheap = predicted / (0.5 * (RULES.small * share * length) ** 2)
-    dear = predicted / (0.5 * (RULES.smaller * share * length) ** 2)
+    cheap = predicted / (0.5 * (RIDGE.small * share * length) ** 2)
+    dear = predicted / (0.5 * (RIDGE.smaller * share * length) ** 2)
     soft = max(cheap, min(dear, level))
     into_eigenbasis(n, factor, (matrix, modal, values), row(work, 0))
     decrease, square = 0.0, 0.0
@@ -120,15 +120,15 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
     return (2.0 - shrink) * shrink * decrease, shrink * moved
 
 
-def _information(here: Evaluation) -> FloatArray:
-    return here.information if isinstance(here, InformedEvaluation) else here.hessian
+def _information(current: Evaluation) -> FloatArray:
+    return current.information if isinstance(current, InformedEvaluation) else current.hessian
 
 
 class Correction(NamedTuple):
     """A step (P,) back to the ridge.
 
-    With the decrease it predicts, its length in the metric, and the gradient (P,) it leads to: of
-    the slopes in stiff directions nothing is left of it, whatever rounding has made of them.
+    It has the predicted decrease, the length in the metric, and the gradient (P,) at its end by the
+    model, where the slopes in stiff directions are zero and free of rounding errors.
     """
 
     step: FloatArray
@@ -138,37 +138,39 @@ class Correction(NamedTuple):
 
 
 class Ridge:
-    """What a point on the ridge, with its model and evaluation, tells about the way back to it.
+    """Computes steps back to the ridge from the model at a point on it.
 
-    Coordinates held by the box have no direction.  Without the information Hessians are taken.
+    Coordinates on the bounds of the box do not move.  If evaluations lack the information, the
+    Hessian takes its place.
     """
 
-    def __init__(self, region: Region, here: Evaluation) -> None:
+    def __init__(self, region: Region, current: Evaluation) -> None:
         self.region = region
-        self.noise = here.hessian - _information(here)
+        self.noise = current.hessian - _information(current)
 
     def correction(
         self,
         theta: FloatArray,
-        here: Evaluation,
+        current: Evaluation,
         length: float,
         predicted: float,
         turn: int = 0,
     ) -> Correction:
-        """A step back to the ridge from theta (P,), where one of some length has led.
+        """A step back to the ridge from theta (P,), the end of a step of this length.
 
-        `predicted` is the reduction of the objective that the model predicted for that step.
+        `predicted` is the decrease of the objective that the model predicted for that step.
 
-        It is no longer than that step, and moves in stiff directions alone, fewer with each turn:
-        nowhere, if there are none.  A coordinate that would leave the box stops at its edge.
+        The correction is no longer than that step.  It moves in stiff directions only, in fewer of
+        them with each turn, and is zero if there are none.  A coordinate that would leave the box
+        stops at its edge.
         """
         region = self.region
         step = np.empty(theta.size)
         slope = np.empty(theta.size)
         decrease, size = _correction_loop(
-            (theta, here.gradient, here.hessian, _information(here)),
+            (theta, current.gradient, current.hessian, _information(current)),
             (region.lower, region.upper),
-            (float(length), float(predicted), max(RULES.finer**turn, RULES.finest)),
+            (float(length), float(predicted), max(RIDGE.finer**turn, RIDGE.finest)),
             region.at,
             region.factor,
             self.noise,

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.rules import RIDGE
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.decrease import finest_decrease, smallest_decrease
 from moestat.solvers.trust_region.kinks import (
     KinkModel,
@@ -28,20 +29,20 @@ def kinked_moment_steps(
     tolerance: float,
     max_iterations: int,
 ) -> Iteration[tuple[End, Evaluation]]:
-    """In turns steps across kinks and, between them, steps in the moments."""
+    """Alternate between steps across kinks and steps in the moments between kinks."""
     spent, at_edge = 0, False
     while True:
-        patch = min(max_iterations - spent, RULES.patch)
-        (theta, status, made, reach, *_), here = yield from kinked_steps(
+        patch = min(max_iterations - spent, TRUST.patience)
+        (theta, status, made, reach, *_), current = yield from kinked_steps(
             problem, level, theta, metric, tolerance, patch
         )
         spent += made
         if spent >= max_iterations:
-            return End(theta, "iteration limit", spent, reach), here
-        cell = one_sided(problem, level, theta, here, metric, 1.0)
+            return End(theta, "iteration limit", spent, reach), current
+        cell = one_sided(problem, level, theta, current, metric, 1.0)
         lower, upper = _open_box(problem, cell)
         inside = np.minimum(np.maximum(theta, lower), upper)
-        (theta, ended, made, *_), here = yield from moment_steps(
+        (theta, ended, made, *_), current = yield from moment_steps(
             problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
         )
         spent += made
@@ -50,11 +51,11 @@ def kinked_moment_steps(
         is_done = made == 0 and status == ended == "converged"
         if is_done and (at_edge or (closed == theta).all()):
             point, reach, tried = yield from _try_jumps(
-                problem, level, theta, here, metric, tolerance, reach
+                problem, level, theta, current, metric, tolerance, reach
             )
             spent += tried
             if (point == theta).all() or spent >= max_iterations:
-                return End(theta, ended, spent, reach), here
+                return End(theta, ended, spent, reach), current
             closed, is_done = point, False
         theta, at_edge = closed, is_done
 
@@ -63,45 +64,45 @@ def _try_jumps(
     problem: Problem,
     level: int,
     theta: FloatArray,
-    here: Evaluation,
+    current: Evaluation,
     metric: FloatArray,
     tolerance: float,
     reach: float,
 ) -> Iteration[tuple[FloatArray, float, int]]:
     """Try the jumps across kinks that the model in the moments predicts, as a certificate will.
 
-    Steps across kinks know nothing of moments, and with these a curvature may have another sign.
-    Returns where to go on, theta (P,) itself if nothing was gained, the length up to which jumps
-    predict nothing or were tried and lost, and the number of passes.
+    Steps across kinks do not use moments, in which a curvature may have another sign.  Returns the
+    parameters to go on from (theta (P,) itself if no jump gained), the length up to which every
+    jump predicts no gain or has been tried without gain, and the number of passes.
     """
-    model, tried = between_kinks(problem, level, theta, here, metric), 0
+    model, tried = between_kinks(problem, level, theta, current, metric), 0
     while True:
         move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
-        if move.jump == 0.0 or move.decrease <= smallest_decrease(here.value, tolerance):
+        if move.jump == 0.0 or move.decrease <= smallest_decrease(current.value, tolerance):
             return theta, reach, tried
-        there = yield Request(Objective.OBSERVED, move.point, level)
+        proposed = yield Request(Objective.OBSERVED, move.point, level)
         tried += 1
-        if here.value - there.value > finest_decrease(here.value):
+        if current.value - proposed.value > finest_decrease(current.value):
             return move.point, reach, tried
         reach = 0.25 * min(move.jump, reach)
 
 
 def between_kinks(
-    problem: Problem, level: int, theta: FloatArray, here: Evaluation, metric: FloatArray
+    problem: Problem, level: int, theta: FloatArray, current: Evaluation, metric: FloatArray
 ) -> Evaluation:
     """The quadratic model in the moments, with the open cell around theta (P,) as its box."""
-    box = _open_box(problem, one_sided(problem, level, theta, here, metric, 1.0))
-    return replace(here, hessian=model_hessian(problem, theta, here, metric, *box))
+    box = _open_box(problem, one_sided(problem, level, theta, current, metric, 1.0))
+    return replace(current, hessian=model_hessian(problem, theta, current, metric, *box))
 
 
 def _open_box(problem: Problem, cell: OneSided) -> tuple[FloatArray, FloatArray]:
     """Bounds (P,) and (P,) of a cell between kinks without the kinks at its edges.
 
-    On a kink a gradient would be that of neither side.  What a kink holds stays there.
+    On a kink the gradient belongs to neither side.  Coordinates that a kink holds stay on it.
     """
     locations = kink_locations(problem.family)
     lower, upper = cell.lower.copy(), cell.upper.copy()
-    margin = RULES.margin * (upper[locations] - lower[locations])
+    margin = RIDGE.margin * (upper[locations] - lower[locations])
     lower[locations] += margin
     upper[locations] -= margin
     return lower, upper

@@ -8,7 +8,7 @@ from typing import ClassVar
 from moestat.base.types import FloatArray
 from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.least_squares.gauss_newton import feature_metric
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.rules import RIDGE
 from moestat.solvers.merging_atoms.steps import model_hessian, moment_steps
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import (
@@ -20,6 +20,7 @@ from moestat.solvers.problem import (
     Problem,
     Request,
 )
+from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE
 from moestat.solvers.squares import rounding_level, variance_of
 
 
@@ -56,8 +57,8 @@ class MomentSquares(LeastSquaresSolver):
     ('converged', [0.0, 0.0, 1.0, -2.0])
     """
 
-    tolerance: float = 1e-9
-    max_iterations: int = 3000
+    tolerance: float = NEWTON_TOLERANCE
+    max_iterations: int = NEWTON_STEPS
     name: str = "moment-squares"
 
     needs: ClassVar[Needs] = Needs(regression=True, curvature=True)
@@ -77,14 +78,14 @@ class MomentSquares(LeastSquaresSolver):
         data, metric, box = problem.data.levels[level], *_geometry(problem, theta)
         size, exact_fit = float(data.weight.sum()), rounding_level(data.y, data.weight)
         spent, status = 0, "iteration limit"
-        here = yield Request(Objective.RESIDUALS, theta, level)
+        current = yield Request(Objective.RESIDUALS, theta, level)
         while spent < max_iterations:
-            variance = variance_of(max(here.value, exact_fit), size)
+            variance = variance_of(max(current.value, exact_fit), size)
             left = max_iterations - spent
             steps = moment_steps(problem, theta, metric, *box, tolerance, left, level)
-            (theta, status, made, *_), here = yield from _in_units(steps, variance)
+            (theta, status, made, *_), current = yield from _in_units(steps, variance)
             spent += made
-            if variance_of(max(here.value, exact_fit), size) > RULES.steady * variance:
+            if variance_of(max(current.value, exact_fit), size) > RIDGE.whole * variance:
                 break
         return End(theta, status, spent), None
 
@@ -106,15 +107,15 @@ def _in_units(
     steps: Iteration[tuple[End, Evaluation]], variance: float
 ) -> Iteration[tuple[End, Evaluation]]:
     """Steps on half the sum of squares in units of a variance, which make it a log-likelihood."""
-    there: Evaluation | None = None
+    proposed: Evaluation | None = None
     while True:
         try:
-            request = next(steps) if there is None else steps.send(there)
+            request = next(steps) if proposed is None else steps.send(proposed)
         except StopIteration as stop:
-            end, here = stop.value
-            return end, replace(here, value=here.value * variance)
+            end, current = stop.value
+            return end, replace(current, value=current.value * variance)
         found: InformedEvaluation = yield replace(request, objective=Objective.NEWTON)
-        there = InformedEvaluation(
+        proposed = InformedEvaluation(
             found.value / variance,
             found.gradient / variance,
             found.hessian / variance,

@@ -28,10 +28,10 @@ from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.math import exp, softplus
 from moestat.kernels.views import empty_rows, keep, part, row
 from moestat.model.family import Family
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.rules import RIDGE
 
 _STEEPEST = float(0.85 * np.log(np.finfo(np.float64).max))
-"""Beyond this log-ratio of masses the exponentials would overflow."""
+"""Log-ratio of masses beyond which the exponentials would overflow."""
 
 # Of k atoms, merger r makes the atom k + r.  Its numbers are the log-ratio u of the two masses, the
 # first one's share p and the root of p (1 - p).
@@ -120,7 +120,7 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
     for i in range(k):
         for m in range(k):
             members[i, m] = 0
-        # Atoms on a bound of the box take no part: their steps must stay on it.
+        # Atoms on a bound of the box are not merged, because their steps must stay on it.
         held = movable[mass_at[i]] and not lower[mass_at[i]] < theta[mass_at[i]] < upper[mass_at[i]]
         for a in range(d):
             at = other_at[i, a]
@@ -140,8 +140,8 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
                     other += members[j, m]
                     if members[i, m] + members[j, m] > 0:
                         # Each has units of its own; the narrowest one says how close they are.
-                        here = _distance(row(places, i), row(places, j), metric, m)
-                        farthest = max(here, farthest)
+                        apart_by = _distance(row(places, i), row(places, j), metric, m)
+                        farthest = max(apart_by, farthest)
                 if one > 0 and other > 0:
                     distance[i, j] = farthest
         best = np.inf
@@ -153,7 +153,7 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
                     best = distance[one, other]
                     i = one
                     j = other
-        if not best < RULES.close:
+        if not best < RIDGE.close:
             keep(work)
             return found
         _merge(i, j, found, top, masses, places, numbers, apart)
@@ -335,9 +335,9 @@ class Path(NamedTuple):
 
 
 class Moments:
-    """Where the log-masses and the other parameters of a family's atoms are.
+    """Positions of the log-masses and the other parameters of a family's atoms.
 
-    In the metric (P, P) atoms are close or not.  Without free masses none are merged.
+    Distances between atoms are in the metric (P, P).  Atoms without free masses are not merged.
     """
 
     def __init__(self, family: Family, metric: FloatArray) -> None:
@@ -361,7 +361,7 @@ class Moments:
     def merges(self, theta: FloatArray, lower: FloatArray, upper: FloatArray) -> IntArray:
         """Mergers (m, 2) of close atoms, the closest first; the n-th one makes the atom ``k + n``.
 
-        Atoms on a bound of the box take no part: their steps must stay on it.
+        Atoms on a bound of the box are not merged, because their steps must stay on it.
         """
         k = self.family.n_experts
         pairs = np.empty((k, 2), np.int64)
@@ -401,7 +401,7 @@ class MomentChart:
         return self.moments.mass_at, self.moments.other_at, self.pairs
 
     def curvature(self, gradient: FloatArray) -> FloatArray:
-        """What the chart adds to the Hessian (P, P): gradient times the paths' accelerations."""
+        """Term of the Hessian (P, P) that the chart adds: gradient times acceleration of paths."""
         added = np.zeros((gradient.size, gradient.size))
         if len(self.pairs):
             _curvature_loop(gradient, *self._atoms, self._numbers, self._apart, added)

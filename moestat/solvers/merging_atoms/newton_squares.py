@@ -41,8 +41,8 @@ class NewtonSquares(MomentSquares):
     ('newton-squares', [0.0, 0.0, 1.0, -2.0])
     """
 
-    tolerance: float = 1e-6
-    max_iterations: int = 5000
+    tolerance: float = GaussNewtonBFGS.tolerance
+    max_iterations: int = GaussNewtonBFGS.max_iterations
     name: str = "newton-squares"
 
     def climb_level(

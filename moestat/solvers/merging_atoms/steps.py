@@ -17,7 +17,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moments import Moments, Path
-from moestat.solvers.merging_atoms.rules import RULES
+from moestat.solvers.merging_atoms.rules import RIDGE
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Sample
 from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
@@ -33,48 +33,49 @@ class _Model:
         self,
         moments: Moments,
         theta: FloatArray,
-        here: Evaluation,
+        current: Evaluation,
         metric: FloatArray,
         lower: FloatArray,
         upper: FloatArray,
     ) -> None:
-        self.theta, self.here = theta, here
+        self.theta, self.current = theta, current
         self.chart = moments.chart(theta, lower, upper)
-        self.hessian = here.hessian + self.chart.curvature(here.gradient)
-        self._region = Region(theta, here.gradient, self.hessian, metric, lower, upper)
+        self.hessian = current.hessian + self.chart.curvature(current.gradient)
+        self._region = Region(theta, current.gradient, self.hessian, metric, lower, upper)
 
     def step(self, radius: float, null: float = TRUST.rounding) -> BoxStep:
         """The best step within the radius."""
         return self._region.step(radius, null)
 
     def shortest_step(self, radius: float) -> BoxStep:
-        """A step within the radius that is no longer than its predicted reduction is worth.
+        """The best step within the radius, shortened while it keeps most of its predicted decrease.
 
-        Directions whose slope and curvature are rounding would lead far away for next to nothing.
+        Directions whose slope and curvature are rounding errors would make a long step that gains
+        almost nothing.
         """
-        move = self.step(radius, RULES.faintest)
+        move = self.step(radius, RIDGE.faintest)
         while move.decrease > 0.0:
-            shorter = self.step(0.5 * move.length, RULES.faintest)
-            if not shorter.decrease >= RULES.whole * move.decrease:
+            shorter = self.step(0.5 * move.length, RIDGE.faintest)
+            if not shorter.decrease >= RIDGE.whole * move.decrease:
                 break
             move = shorter
         return move
 
     def is_solved(self, radius: float, tolerance: float) -> bool:
-        """Whether neither a step within the radius nor one of length one has something to gain."""
-        here, move = self.here, self.step(radius)
-        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
+        """Whether neither a step within the radius nor a step of length one gains enough."""
+        current, move = self.current, self.step(radius)
+        if is_converged(move.decrease, move.length, radius, current.value, tolerance):
             return True
-        smallest = smallest_decrease(here.value, tolerance)
+        smallest = smallest_decrease(current.value, tolerance)
         # Rounding may have cut the radius; a certificate asks for steps of length one.
         return radius < 1.0 and max(move.decrease, self.step(1.0).decrease) <= smallest
 
     def is_suspect(self, move: BoxStep) -> bool:
         """Whether most of a step's predicted reduction comes from negative curvature.
 
-        Off the ridge the soft curvatures are those of its sides, times how far it is.
+        Off the ridge, soft curvatures are those of its sides, in proportion to the distance.
         """
-        return -0.5 * float(move.step @ self.hessian @ move.step) > RULES.suspect * move.decrease
+        return -0.5 * float(move.step @ self.hessian @ move.step) > RIDGE.suspect * move.decrease
 
     def clip(self, theta: FloatArray) -> FloatArray:
         """The point of the box nearest to theta (P,)."""
@@ -82,62 +83,62 @@ class _Model:
 
     @cached_property
     def ridge(self) -> Ridge:
-        """The model's ridge, which is made for the first step that needs it."""
-        return Ridge(self._region, self.here)
+        """The corrector at this model, made when a step first needs it."""
+        return Ridge(self._region, self.current)
 
 
 @dataclass(frozen=True)
 class _Proposal:
-    """A step of a model, and the path that it stands for, at the end of which it is tried."""
+    """A step of a model, and the path of the parameters whose end is the trial point."""
 
     model: _Model
     move: BoxStep
     path: Path
 
-    def ratio(self, end: FloatArray, there: Evaluation, gradient: FloatArray) -> float:
+    def ratio(self, end: FloatArray, proposed: Evaluation, gradient: FloatArray) -> float:
         """Decrease up to the end (P,), with its gradient, in units of the predicted one."""
-        here, predicted = self.model.here, self.move.decrease
-        decrease = here.value - there.value
-        if max(predicted, abs(decrease)) <= finest_decrease(here.value):
+        current, predicted = self.model.current, self.move.decrease
+        decrease = current.value - proposed.value
+        if max(predicted, abs(decrease)) <= finest_decrease(current.value):
             decrease = self._integral(end, gradient)
         return decrease / predicted
 
     def _integral(self, end: FloatArray, gradient: FloatArray) -> float:
         """The decrease from the slopes at both ends of the path.
 
-        It goes on to the end as a parabola, and so leaves the ridge by no more than
-        third order.  Curvatures would be of no use: those along a path that leaves the ridge by
-        an angle are the curvatures of the sides of the ridge.
+        The path is continued to the end as a parabola, which leaves the ridge by a term of third
+        order.  Curvatures would not help: along a path at an angle to the ridge, they are the
+        curvatures of the sides of the ridge.
         """
         return -0.5 * sum(self._slopes(end, gradient))
 
     def _slopes(self, end: FloatArray, gradient: FloatArray) -> tuple[float, float]:
         """Slopes at both ends of the parabola that starts like the path and has this end (P,)."""
         velocity = self.path.velocity + 2.0 * (end - self.path.end)
-        return float(self.move.step @ self.model.here.gradient), float(velocity @ gradient)
+        return float(self.move.step @ self.model.current.gradient), float(velocity @ gradient)
 
     def shortened(self, end: FloatArray, gradient: FloatArray, ratio: float) -> float:
-        """The part of a step that has failed at which a cubic is lowest.
+        """The part of a failed step to try next: where a cubic is lowest.
 
-        It has the values and slopes of both ends.
+        The cubic has the values and slopes of both ends.
         """
         start, stop = (slope / self.move.decrease for slope in self._slopes(end, gradient))
-        square, cube = -3.0 * ratio - 2.0 * start - stop, start + stop + 2.0 * ratio
+        square, cube = -(3.0 * ratio) - 2.0 * start - stop, start + stop + 2.0 * ratio
         inside = square * square - 3.0 * cube * start
         if not (np.isfinite(inside) and inside >= 0.0):
-            return RULES.half
+            return 0.5
         # The root that does not cancel; the other one is a maximum.
         sum_of = square + np.sqrt(inside)
-        part = -start / sum_of if sum_of > 0.0 else RULES.half
-        return min(max(part, RULES.shortest), RULES.longest)
+        part = -start / sum_of if sum_of > 0.0 else 0.5
+        return min(max(part, RIDGE.shortest), RIDGE.longest)
 
 
 @dataclass(frozen=True)
 class _Landing:
-    """Where a step has led, with its corrections.
+    """The end of a step after its corrections.
 
     The gradient (P,) is without the slopes in stiff directions.  The ratio is the decrease in units
-    of the predicted one, minus infinity for a step that must not be made.
+    of the predicted one, minus infinity where the objective is not finite.
     """
 
     theta: FloatArray
@@ -148,72 +149,75 @@ class _Landing:
 
 
 def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
-    """Go where the proposal leads, and from there back to the ridge.
+    """Evaluate the trial point of a proposal, and correct it back to the ridge.
 
-    Where the step before had to be corrected (`curved`), this one is, too, however good it looks:
-    off the ridge decreases are not what they seem, and the next model would be worthless.
+    If the step before needed a correction (`curved`), this step is corrected, too, even if it has
+    gained: off the ridge a decrease says little about the step, and a model would be useless.
     """
     model = proposal.model
     predicted = proposal.move.decrease
     length = proposal.move.length
     point = model.clip(proposal.path.end)
-    there = yield ask(point)
-    gradient, finite = there.gradient, _is_finite(there)
-    first = proposal.ratio(point, there, gradient) if finite else -np.inf
+    proposed = yield ask(point)
+    gradient, finite = proposed.gradient, _is_finite(proposed)
+    first = proposal.ratio(point, proposed, gradient) if finite else -np.inf
     count, before = 0, np.inf
-    while finite and (curved or first < RULES.good):
-        back = model.ridge.correction(point, there, length, predicted, count)
+    while finite and (curved or first < TRUST.good):
+        back = model.ridge.correction(point, proposed, length, predicted, count)
         gradient = back.gradient
         # What a correction predicts is how far the ridge is; it must come nearer.
-        comes_nearer = RULES.worth * predicted < back.decrease <= max(before, predicted)
-        if not comes_nearer or count == RULES.corrections:
+        comes_nearer = RIDGE.worth * predicted < back.decrease <= max(before, predicted)
+        if not comes_nearer or count == RIDGE.corrections:
             break
         before = back.decrease
         point = model.clip(point + back.step)
-        there = yield ask(point)
-        finite, count = _is_finite(there), count + 1
-    ratio = proposal.ratio(point, there, gradient) if finite else -np.inf
-    return _Landing(point, there, gradient, ratio, count)
+        proposed = yield ask(point)
+        finite, count = _is_finite(proposed), count + 1
+    ratio = proposal.ratio(point, proposed, gradient) if finite else -np.inf
+    return _Landing(point, proposed, gradient, ratio, count)
 
 
-def _is_finite(there: Evaluation) -> bool:
+def _is_finite(proposed: Evaluation) -> bool:
     # A sum of squares is finite only where its terms are.
-    return math.isfinite(there.value) and math.isfinite(np.vdot(there.hessian, there.hessian))
+    return math.isfinite(proposed.value) and math.isfinite(
+        np.vdot(proposed.hessian, proposed.hessian)
+    )
 
 
 def _refine(
     last: _Proposal, model: _Model, ask: _Ask
 ) -> Iteration[tuple[FloatArray, Evaluation] | None]:
-    """Go on with the corrections of the last step, from the model where it has ended.
+    """Apply a further correction to the last step, from the model at its end.
 
-    None where there is nothing to correct, or the step had gained nothing.
+    Returns None if there is nothing to correct, or if the corrected step does not gain.
     """
     ridge = last.model.ridge
     length = last.move.length
     predicted = last.move.decrease
-    back = ridge.correction(model.theta, model.here, length, predicted, RULES.corrections)
+    back = ridge.correction(model.theta, model.current, length, predicted, RIDGE.corrections)
     if back.length == 0.0:
         return None
     point = model.clip(model.theta + back.step)
-    there = yield ask(point)
-    if not _is_finite(there):
+    proposed = yield ask(point)
+    if not _is_finite(proposed):
         return None
-    gradient = ridge.correction(point, there, length, predicted, RULES.corrections).gradient
-    ratio = last.ratio(point, there, gradient)
-    return (point, there) if ratio > 0.0 else None
+    gradient = ridge.correction(point, proposed, length, predicted, RIDGE.corrections).gradient
+    ratio = last.ratio(point, proposed, gradient)
+    return (point, proposed) if ratio > 0.0 else None
 
 
 def _objective(data: Sample) -> Objective:
-    """Whether to ask for the information, too, which tells the way back to the ridge.
+    """The objective to request: with the information of the scores if rows are few.
 
-    With few rows it costs little next to the steps.  With many it adds up to three quarters to the
-    cost of a pass, which is most of the cost, and saves fewer passes than that.
+    The information improves corrections.  With few rows it costs little compared with the algebra
+    of the steps.  With many rows it adds up to three quarters to the cost of a pass and saves fewer
+    passes than that.
     """
-    return Objective.INFORMED if data.size <= RULES.few_rows else Objective.OBSERVED
+    return Objective.INFORMED if data.size <= RIDGE.few_rows else Objective.OBSERVED
 
 
 class _Radius:
-    """The radius of the trust region, which remembers where a step has failed."""
+    """The radius of the trust region, with the length of the last step that failed."""
 
     def __init__(self, start: float) -> None:
         self.value = start
@@ -221,18 +225,19 @@ class _Radius:
         self.is_failing = False
 
     def cut(self, part: float, length: float) -> None:
-        """To a part of a step of some length that has failed."""
+        """Reduce the radius to a part of the length of a failed step."""
         if not self.is_failing:
             self.ceiling = length
         self.is_failing = True
         self.value = part * min(length, self.value)
 
     def grow(self) -> None:
-        """After a good step that was as long as the radius."""
-        growth = RULES.growth
-        if growth * self.value > 0.9 * self.ceiling:
-            growth = max(min(growth, 0.9 * self.ceiling / self.value), 1.1)
-        self.ceiling *= RULES.relief
+        """Enlarge the radius after a good step as long as the radius."""
+        growth = RIDGE.growth
+        near = RIDGE.whole * self.ceiling
+        if growth * self.value > near:
+            growth = max(min(growth, near / self.value), RIDGE.creep)
+        self.ceiling *= RIDGE.relief
         self.value = min(growth * self.value, TRUST.largest)
 
 
@@ -248,16 +253,16 @@ def moment_steps(
 ) -> Iteration[tuple[End, Evaluation]]:
     """Minimise minus the log-likelihood; returns the end and its evaluation.
 
-    A step that gains less than its model predicted has left the ridge.  It gets
-    corrections (`moestat.solvers.merging_atoms.corrector`) before it is judged.  Iterations count
-    passes.
+    A step that gains less than its model predicted has left the ridge.  Corrections
+    (`moestat.solvers.merging_atoms.corrector`) are applied before it is accepted or rejected.
+    Iterations count passes.
     """
     moments = Moments(problem.family, metric)
     ask = partial(Request, _objective(problem.data.levels[level]), level=level)
-    here = yield ask(theta)
+    current = yield ask(theta)
     # A ridge curves on the scale of the distance between the atoms that merge.
     radius = _Radius(min(max(moments.closest(theta), TRUST.smallest), 1.0))
-    model = _Model(moments, theta, here, metric, lower, upper)
+    model = _Model(moments, theta, current, metric, lower, upper)
     passes = 0
     curved = False
     last: _Proposal | None = None
@@ -271,15 +276,15 @@ def moment_steps(
                 model = _Model(moments, *refined, metric, lower, upper)
             continue
         if model.is_solved(radius.value, tolerance):
-            return End(model.theta, "converged", passes), model.here
+            return End(model.theta, "converged", passes), model.current
         proposal = _Proposal(model, move, model.chart.path(move.step))
         landing = yield from _land(proposal, curved, ask)
         passes = passes + 1 + landing.corrections
         last = None
-        if landing.ratio < RULES.poor:
+        if landing.ratio < TRUST.poor:
             part = proposal.shortened(landing.theta, landing.gradient, landing.ratio)
             radius.cut(part, move.length)
-        elif landing.ratio > RULES.good and move.length > 0.8 * radius.value:
+        elif landing.ratio > TRUST.good and move.length > TRUST.edge * radius.value:
             radius.grow()
         if landing.ratio > TRUST.accept:
             model = _Model(moments, landing.theta, landing.evaluation, metric, lower, upper)
@@ -287,17 +292,17 @@ def moment_steps(
             curved = landing.corrections > 0
             radius.is_failing = False
         elif radius.value < TRUST.smallest:
-            return End(model.theta, "stalled", passes), model.here
-    return End(model.theta, "iteration limit", passes), model.here
+            return End(model.theta, "stalled", passes), model.current
+    return End(model.theta, "iteration limit", passes), model.current
 
 
 def model_hessian(
     problem: Problem,
     theta: FloatArray,
-    here: Evaluation,
+    current: Evaluation,
     metric: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
 ) -> FloatArray:
     """Hessian (P, P) of the model in the moments around theta (P,), with its evaluation there."""
-    return _Model(Moments(problem.family, metric), theta, here, metric, lower, upper).hessian
+    return _Model(Moments(problem.family, metric), theta, current, metric, lower, upper).hessian

@@ -135,7 +135,7 @@ _ORDERS = {
     Objective.COMPLETE: 2,
     Objective.INFORMED: 3,
 }
-"""What the kernel of mixtures is asked for; of other objectives the value alone."""
+"""Order of the derivatives that the kernel of mixtures computes; 0 for other objectives."""
 
 _ON_THE_HOST = frozenset({Objective.GRADIENT, Objective.NEWTON})
 """Objectives without a kernel of their own on the device."""
@@ -217,7 +217,7 @@ class _Session:
                 yield ValueGradient(height, score)
                 continue
             hessian = sign * found.hessian[i]
-            if order > 2:
+            if order > 2:  # noqa: PLR2004
                 # Products of scores have the same sign for the objective and the log-likelihood.
                 yield InformedEvaluation(height, score, hessian, found.information[i])
             else:
@@ -229,7 +229,7 @@ class _Session:
         samples: Sequence[Sample],
         objective: Objective,
     ) -> None:
-        """Room for the responsibilities, with those that were given on the host."""
+        """Allocate the responsibilities, and copy those that were given on the host."""
         if self._tau.size < self._tau_room:
             self._tau = cuda.device_array(self._tau_room)
         for (problem, _), data in zip(batch, samples, strict=True):
@@ -245,7 +245,7 @@ class _Session:
 
 
 def _kind(family: Family) -> tuple[Any, ...]:
-    """What the problems of one launch have in common."""
+    """Key that the problems of one launch share."""
     blocks: tuple[Callable[..., None] | None, ...] = (
         family.gate.block,
         family.expert.block,

@@ -10,6 +10,7 @@ import numpy as np
 from moestat.solvers.problem import Problem, Sample
 
 _FLOAT = np.dtype(np.float64).itemsize
+_GIGABYTE = 10**9
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,8 @@ class MemoryPlan:
         split = f"{len(self.groups)} group{'s' if len(self.groups) != 1 else ''}"
         if len(self.groups) > 1:
             split += f" of {max(map(len, self.groups))} at most"
-        return (
-            f"{count} problems in {split}, {self.largest / 1e9:.3g} of {self.budget / 1e9:.3g} GB"
-        )
+        largest, budget = self.largest / _GIGABYTE, self.budget / _GIGABYTE
+        return f"{count} problems in {split}, {largest:.3g} of {budget:.3g} GB"
 
 
 def samples_of(problem: Problem) -> list[Sample]:
@@ -69,8 +69,8 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
         if used + own + fresh > budget:
             raise ValueError(
                 f"problem {i} with {problem.data.size} samples needs"
-                f" {(used + own + fresh) / 1e9:.3g} GB of the device's memory, and"
-                f" {budget / 1e9:.3g} GB may be used"
+                f" {(used + own + fresh) / _GIGABYTE:.3g} GB of the device's memory, and"
+                f" {budget / _GIGABYTE:.3g} GB may be used"
             )
         used += own + fresh
         held.update(id(sample) for sample in samples_of(problem))

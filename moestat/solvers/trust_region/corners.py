@@ -41,7 +41,7 @@ def best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
 @device(forceinline=False)
 @compact
 def _passed(edge, begin, m, place, also):
-    """How many of m edges from `begin` on lie below a place, `also` those at it."""
+    """Number of the m edges from `begin` on that lie below a place, or with `also` at it."""
     low, high = 0, m
     while low < high:
         middle = (low + high) // 2
@@ -58,7 +58,7 @@ def _passed(edge, begin, m, place, also):
 def cell_at(edge, kink_slope, first, begin, cells, place, slope):
     """Which of the cells of a location, from `first` on, holds a place.
 
-    On an edge it is the one into which the model falls; its edges begin at `begin`.
+    On an edge it is the cell into which the model decreases; its edges begin at `begin`.
     """
     right = first + _passed(edge, begin + 1, cells - 1, place, True)
     if slope < kink_slope[right]:
@@ -127,7 +127,7 @@ class Corners:
         return float(value), float(0.5 * (self.kink_slope[left] + self.kink_slope[right]))
 
     def cell(self, place: float, slope: float) -> Cell:
-        """The cell that holds a place; on an edge, the one into which the model falls.
+        """The cell that holds a place; on an edge, the one into which the model decreases.
 
         `slope` is that of the model without kinks at the place.
         """

@@ -9,13 +9,13 @@ from __future__ import annotations
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, device
 from moestat.solvers.problem import Evaluation
-from moestat.solvers.rules import GAIN_LIMIT, TRUST
+from moestat.solvers.rules import GAIN_LIMIT, NEGLIGIBLE, TRUST
 
 
 @device(forceinline=False)
 @compact
 def finest_decrease(value):
-    """Decreases of an objective of this value down to which a difference of two can be read."""
+    """Smallest decrease that a difference of two values of this size shows."""
     return TRUST.rounding * abs(value)
 
 
@@ -31,28 +31,39 @@ def smallest_decrease(value, tolerance):
 @device(forceinline=False)
 @compact
 def is_converged(decrease, length, radius, value, tolerance):
-    """Whether a step of some length within the radius has nothing left to gain."""
+    """Whether a step, of this length and predicted decrease, shows that the climb has converged."""
     smallest = smallest_decrease(value, tolerance)
-    return (length <= 0.5 * radius and decrease <= smallest) or decrease <= 1e-3 * smallest
+    return (length <= 0.5 * radius and decrease <= smallest) or decrease <= NEGLIGIBLE * smallest
 
 
 @device(forceinline=False)
 @compact
 def next_radius(ratio, length, radius):
     """The radius after a step of some length that gained `ratio` of the predicted decrease."""
-    if ratio < 0.25:
+    if ratio < TRUST.poor:
         return 0.25 * (length if length < radius else radius)
-    if ratio > 0.75 and length > 0.8 * radius:
+    if ratio > TRUST.good and length > TRUST.edge * radius:
         return 3.0 * radius if 3.0 * radius < TRUST.largest else TRUST.largest
     return radius
 
 
-def straight_decrease(step: FloatArray, here: Evaluation, there: Evaluation) -> float:
+@device(forceinline=False)
+@compact
+def trapezoid(slopes, bends):
+    """Integral of a slope over an interval of length one, by the corrected trapezoidal rule.
+
+    `slopes` is the sum of the slopes at both ends, and `bends` the derivative of the slope at the
+    start minus that at the end.
+    """
+    return 0.5 * slopes + bends / 12.0
+
+
+def straight_decrease(step: FloatArray, current: Evaluation, proposed: Evaluation) -> float:
     """Decrease along a step (P,) from the derivatives at both ends.
 
     The corrected trapezoidal rule: exact for polynomials of degree 4, and rounded by a small
     multiple of the step where a difference of the values is rounded like the values.
     """
-    slopes = step @ here.gradient + step @ there.gradient
-    curvatures = step @ here.hessian @ step - step @ there.hessian @ step
-    return -float(0.5 * slopes + curvatures / 12.0)
+    slopes = step @ current.gradient + step @ proposed.gradient
+    curvatures = step @ current.hessian @ step - step @ proposed.hessian @ step
+    return -float(trapezoid(slopes, curvatures))

@@ -20,9 +20,9 @@ _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 
 
 def _call(context: Any, builder: Any, name: str, letters: str, n: Any, *arrays: Any) -> Any:
-    """A routine of LAPACK for float64 by numba's own door to it; returns its `info`.
+    """Call a LAPACK routine for float64 through numba's wrapper; returns `info`.
 
-    Of the first array it takes the length of a row, too.
+    The leading dimension is the length of a row of the first array.
     """
     matrix = arrays[0]
     step, item = (

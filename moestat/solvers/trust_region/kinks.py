@@ -36,7 +36,7 @@ from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.views import empty_rows, keep, row
 from moestat.model.family import Family
 from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Run
-from moestat.solvers.rules import TRUST
+from moestat.solvers.rules import TINY, TRUST
 from moestat.solvers.trust_region.corners import Corners, cell_at
 from moestat.solvers.trust_region.decrease import (
     finest_decrease,
@@ -55,8 +55,8 @@ from moestat.solvers.trust_region.region import (
     step_address,
 )
 
-_LEAST_GAP = 1e-150
-"""A distance whose square is a number still."""
+_LEAST_GAP = math.sqrt(TINY)
+"""The smallest distance whose square is a normal number."""
 
 
 def has_kinks(family: Family) -> bool:
@@ -65,7 +65,7 @@ def has_kinks(family: Family) -> bool:
 
 
 def kink_locations(family: Family) -> IntArray:
-    """Where the locations (k,) are that have kinks."""
+    """Positions (k,) of the location parameters that have kinks."""
     assert family.gate.kink is not None
     return family.blocks[family.gate.kink].ravel()
 
@@ -131,7 +131,7 @@ def _minimum_loop(at_step, model, kinks, radius, reach, places, arrays):
 
 
 class KinkStep(NamedTuple):
-    """Where to go, the decrease that the model predicts, and lengths.
+    """A step of the model with kinks: its end, its predicted decrease and its lengths.
 
     `length` is that of the step in the metric, `jump` the largest change of a location in a step
     that may leave the present cells, 0 in one that may not.
@@ -155,13 +155,13 @@ class KinkModel:
         problem: Problem,
         level: int,
         theta: FloatArray,
-        here: Evaluation,
+        current: Evaluation,
         metric: FloatArray,
         reach: float,
     ) -> None:
         family = problem.family
         self.theta = theta
-        self.here = here
+        self.current = current
         self.metric = metric
         self.reach = reach
         self.lower, self.upper = family.box_at(theta)
@@ -169,7 +169,7 @@ class KinkModel:
         atoms = np.flatnonzero(self.lower[locations] < self.upper[locations])
         self.at: IntArray = locations[atoms]
         self.corners = [self._corners(problem, level, int(i)) for i in atoms]
-        self._model = theta, here.gradient, here.hessian, metric, self.lower, self.upper
+        self._model = theta, current.gradient, current.hessian, metric, self.lower, self.upper
         cells = np.array([corners.offset.size for corners in self.corners], np.int64)
         of_all = ("edge", "kink_slope", "offset")
         values = ([getattr(corners, name) for corners in self.corners] for name in of_all)
@@ -196,17 +196,23 @@ class KinkModel:
         return Corners(origin, low, high, X[0], half)
 
     def step(self, radius: float, reach: float, jumps: bool = True) -> KinkStep:
-        """Where to go, with all coordinates within `radius` and locations within `reach`.
+        """The best step with all coordinates within `radius` and locations within `reach`.
 
         Three candidates are followed to the minimum of their cells, and the best is taken: the
         present cells, and with `jumps` those that a scan over all kinks finds and those where a
         step that sees no kinks would end.  The present ones alone guarantee a decrease.
         """
-        here, at = self.here, self.at
+        current, at = self.current, self.at
         found = [self._minimum(self.theta, radius, np.inf)]
         if jumps and any(corners.x.size for corners in self.corners):
             plain = box_step(
-                self.theta, here.gradient, here.hessian, self.metric, self.lower, self.upper, radius
+                self.theta,
+                current.gradient,
+                current.hessian,
+                self.metric,
+                self.lower,
+                self.upper,
+                radius,
             )
             starts = (self._scan(radius, reach), self.theta + plain.step)
             found += [self._minimum(start, radius, reach) for start in starts]
@@ -216,33 +222,33 @@ class KinkModel:
         jump = float(np.abs(step[at]).max()) if best > 0 else 0.0
         return KinkStep(point, decrease, math.sqrt(step @ self.metric @ step), jump)
 
-    def decrease_to(self, point: FloatArray, there: Evaluation) -> float:
+    def decrease_to(self, point: FloatArray, proposed: Evaluation) -> float:
         """Decrease up to a point (P,), from the derivatives at both ends.
 
-        `straight_decrease` for all but the kinks, and for these the model.
+        The smooth part is that of `straight_decrease`; the kinks are those of the model.
         """
-        slope, gained = there.gradient.copy(), 0.0
+        slope, gained = proposed.gradient.copy(), 0.0
         for j, corners in zip(self.at, self.corners, strict=True):
             value, kink_slope = corners.added(float(point[j]))
             slope[j] += kink_slope
             gained += value
-        smooth = replace(there, gradient=slope)
-        return straight_decrease(point - self.theta, self.here, smooth) + gained
+        smooth = replace(proposed, gradient=slope)
+        return straight_decrease(point - self.theta, self.current, smooth) + gained
 
     def _scan(self, radius: float, reach: float) -> FloatArray:
-        """Locations moved one after the other to their best cells; all else follows."""
-        here, at = self.here, self.at
-        free = free_coordinates(self.theta, here.gradient, self.lower, self.upper)
+        """Move the locations to their best cells, one at a time; the other coordinates follow."""
+        current, at = self.current, self.at
+        free = free_coordinates(self.theta, current.gradient, self.lower, self.upper)
         free[at] = False
         follow = np.flatnonzero(free)
-        root = _damped_root(here, self.metric, follow, radius)
+        root = _damped_root(current, self.metric, follow, radius)
         # The model with the followers at their minimum: slope and curvature of the locations.
-        cross = here.hessian[at][:, follow] @ root
-        local = root.T @ here.gradient[follow]
-        slope = here.gradient[at] - cross @ local
-        curvature = here.hessian[at][:, at] - cross @ cross.T
+        cross = current.hessian[at][:, follow] @ root
+        local = root.T @ current.gradient[follow]
+        slope = current.gradient[at] - cross @ local
+        curvature = current.hessian[at][:, at] - cross @ cross.T
         place = self.theta[at]
-        for _ in range(TRUST.scans):
+        for _ in range(TRUST.patience):
             before = place.copy()
             for i, corners in enumerate(self.corners):
                 moved = place - self.theta[at]
@@ -259,7 +265,7 @@ class KinkModel:
     def _minimum(self, start: FloatArray, radius: float, reach: float) -> tuple[FloatArray, float]:
         """The minimum of the model in the cells around `start`, and the decrease it predicts.
 
-        The cells are closed: an edge where the model would fall on is a matter of the next step.
+        The cells are closed: where the model would decrease beyond an edge, the next step goes on.
         """
         point = start.copy()
         places, model = (point, self._chosen), (self._model, self._kinks)
@@ -297,7 +303,7 @@ def _slope_beside(problem: Problem, theta: FloatArray, i: int) -> float:
 
 
 def _damped_root(
-    here: Evaluation, metric: FloatArray, follow: IntArray, radius: float
+    current: Evaluation, metric: FloatArray, follow: IntArray, radius: float
 ) -> FloatArray:
     """R with ``R R' = (H + damping M)^-1`` over the coordinates that follow the locations.
 
@@ -305,13 +311,13 @@ def _damped_root(
     """
     if follow.size == 0:
         return np.empty((0, 0))
-    block = here.hessian[follow][:, follow], metric[follow][:, follow]
+    block = current.hessian[follow][:, follow], metric[follow][:, follow]
     values, vectors, info = scipy.linalg.lapack.dsygvd(*block)
     if info:
         raise RangeError
     floor = TRUST.rounding * (np.abs(values).max() or 1.0)
     values = np.where(np.abs(values) <= floor, floor, values)
-    slope = vectors.T @ here.gradient[follow]
+    slope = vectors.T @ current.gradient[follow]
     if values[0] < 0.0 or np.linalg.norm(slope / values) > radius:
         values = values + max(0.0, -values[0]) + np.linalg.norm(slope) / radius + floor
     return vectors / np.sqrt(values)
@@ -333,41 +339,41 @@ def kinked_steps(
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
     """
-    theta, here, made = yield from _beside_kinks(
+    theta, current, made = yield from _beside_kinks(
         problem, level, theta, metric, tolerance, max_iterations // 2
     )
     radius = 1.0
-    reach = TRUST.reach
+    reach = 1.0
     jumps = True
-    model = KinkModel(problem, level, theta, here, metric, reach)
+    model = KinkModel(problem, level, theta, current, metric, reach)
     for iteration in range(made, max_iterations):
         move = model.step(radius, reach, jumps)
-        if move.decrease <= smallest_decrease(here.value, tolerance) and not jumps:
+        if move.decrease <= smallest_decrease(current.value, tolerance) and not jumps:
             jumps = True
             move = model.step(radius, reach, jumps)
-        if is_converged(move.decrease, move.length, radius, here.value, tolerance):
-            return End(theta, "converged", iteration, reach), here
-        there = yield Request(Objective.OBSERVED, move.point, level)
-        decrease = here.value - there.value
-        if max(move.decrease, abs(decrease)) <= finest_decrease(here.value):
-            decrease = model.decrease_to(move.point, there)
+        if is_converged(move.decrease, move.length, radius, current.value, tolerance):
+            return End(theta, "converged", iteration, reach), current
+        proposed = yield Request(Objective.OBSERVED, move.point, level)
+        decrease = current.value - proposed.value
+        if max(move.decrease, abs(decrease)) <= finest_decrease(current.value):
+            decrease = model.decrease_to(move.point, proposed)
         ratio = decrease / move.decrease
         if not np.isfinite(ratio):
             ratio = -1.0
         if ratio > TRUST.accept:
-            theta, here = move.point, there
+            theta, current = move.point, proposed
         jumps = ratio > TRUST.accept or move.jump == 0.0
-        if ratio < 0.25 and move.jump > 0.0:
+        if ratio < TRUST.poor and move.jump > 0.0:
             reach = 0.25 * min(move.jump, reach)
         else:
             radius = next_radius(ratio, move.length, radius)
-        if ratio > 0.75:
-            reach = min(2.0 * reach, TRUST.reach)
+        if ratio > TRUST.good:
+            reach = min(2.0 * reach, 1.0)
         if ratio > TRUST.accept:
-            model = KinkModel(problem, level, theta, here, metric, reach)
+            model = KinkModel(problem, level, theta, current, metric, reach)
         elif radius < TRUST.smallest:
-            return End(theta, "stalled", iteration + 1, reach), here
-    return End(theta, "iteration limit", max_iterations, reach), here
+            return End(theta, "stalled", iteration + 1, reach), current
+    return End(theta, "iteration limit", max_iterations, reach), current
 
 
 def _beside_kinks(
@@ -378,7 +384,7 @@ def _beside_kinks(
     tolerance: float,
     max_iterations: int,
 ) -> Iteration[tuple[FloatArray, Evaluation, int]]:
-    """Parameters, evaluation and iterations of a run as far as no kink is within reach."""
+    """Newton steps on the side of all samples where the likelihood has no kinks."""
     begin = Request(Objective.OBSERVED, theta, level)
     lower, upper = problem.family.box_at(theta)
     at, x = kink_locations(problem.family), problem.data.levels[level].X[0]
@@ -396,7 +402,7 @@ def _beside_kinks(
 
 
 class OneSided(NamedTuple):
-    """The likelihood around a point as its certificate sees it, kinks included."""
+    """The likelihood around a point: one-sided derivatives, its cell and the gain across kinks."""
 
     gradient: FloatArray
     """Gradient of minus the log-likelihood; at a kink, on the side where it descends;
@@ -415,13 +421,13 @@ def one_sided(
     problem: Problem,
     level: int,
     theta: FloatArray,
-    here: Evaluation,
+    current: Evaluation,
     metric: FloatArray,
     reach: float,
 ) -> OneSided:
-    """What a certificate needs to know about the kinks within `reach` of theta."""
-    model = KinkModel(problem, level, theta, here, metric, reach)
-    gradient = here.gradient.copy()
+    """One-sided derivatives and the cell around theta, for a certificate."""
+    model = KinkModel(problem, level, theta, current, metric, reach)
+    gradient = current.gradient.copy()
     lower = model.lower.copy()
     upper = model.upper.copy()
     held = 0

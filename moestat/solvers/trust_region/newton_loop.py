@@ -24,7 +24,12 @@ from moestat.kernels.records import NO_SUMS, Sums
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Ran, Request, Run
 from moestat.solvers.rules import GAIN_LIMIT, TRUST
 from moestat.solvers.spring import pull
-from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, next_radius
+from moestat.solvers.trust_region.decrease import (
+    finest_decrease,
+    is_converged,
+    next_radius,
+    trapezoid,
+)
 from moestat.solvers.trust_region.region import (
     INDEFINITE,
     bends_down,
@@ -46,7 +51,7 @@ _ITERATION, _IDLE = range(2)
 @compact
 def _gained(value, new, predicted, ends, theta, trial):
     """Decrease of the objective, from derivatives where its values are rounded by more."""
-    here, there = ends
+    current, proposed = ends
     decrease = value - new
     largest = abs(decrease) if abs(decrease) > predicted else predicted
     if largest > finest_decrease(value):
@@ -55,22 +60,22 @@ def _gained(value, new, predicted, ends, theta, trial):
     for j in range(theta.size):
         bent = 0.0
         for i in range(theta.size):
-            bent += (here.hessian[j, i] - there.hessian[j, i]) * (trial[i] - theta[i])
-        slopes = here.score[j] + there.score[j]
-        decrease -= (trial[j] - theta[j]) * (0.5 * slopes + bent / 12.0)
+            bent += (current.hessian[j, i] - proposed.hessian[j, i]) * (trial[i] - theta[i])
+        slopes = current.score[j] + proposed.score[j]
+        decrease -= (trial[j] - theta[j]) * trapezoid(slopes, bent)
     return decrease
 
 
 @device(forceinline=False)
 @compact
 def _take(new, ends, theta, trial):
-    """Go to the trial; returns its value."""
-    here, there = ends
+    """Make the trial the current point; returns its value."""
+    current, proposed = ends
     for j in range(theta.size):
         theta[j] = trial[j]
-        here.score[j] = there.score[j]
+        current.score[j] = proposed.score[j]
         for i in range(theta.size):
-            here.hessian[j, i] = there.hessian[j, i]
+            current.hessian[j, i] = proposed.hessian[j, i]
     return new
 
 
@@ -111,7 +116,7 @@ def _advance(new, bounds, limits, ends, points, state, region):
         if counts[_IDLE] >= TRUST.patience:
             return _STALLED
         if is_idle:
-            # Where a certificate would find a maximum nothing is left.
+            # A point that the certificate accepts as a maximum leaves nothing to gain.
             left, _ = call_find_step(at_step, (model, 1.0, TRUST.rounding, region, step))
             if left <= GAIN_LIMIT and not bends_down(region):
                 return _STALLED
@@ -136,30 +141,31 @@ _call_advance = call_by_address(types.int64)
 @compile_loop
 @compact
 def _newton_loop(addresses, pass_inputs, spring, walk):
-    """The passes of a walk, from the first one on; returns its status and their number."""
+    """Run a walk to its end; returns the status and the number of passes."""
     at_pass, at_advance = addresses
     coefficients, data, by_sample, terms = pass_inputs
     bounds, limits, ends, points, state, region = walk
-    trial, there = points[1], ends[1]
+    trial, proposed = points[1], ends[1]
     passes = 0
     while True:
-        new = -call_mixture(at_pass, (trial, coefficients, data, 2, there, by_sample, terms))
+        new = -call_mixture(at_pass, (trial, coefficients, data, 2, proposed, by_sample, terms))
         passes += 1
         for j in range(trial.size):
-            there.score[j] = -there.score[j]
+            proposed.score[j] = -proposed.score[j]
             for i in range(trial.size):
-                there.hessian[j, i] = -there.hessian[j, i]
-        new += pull(spring, trial, there.score, there.hessian)
+                proposed.hessian[j, i] = -proposed.hessian[j, i]
+        new += pull(spring, trial, proposed.score, proposed.hessian)
         status = _call_advance(at_advance, (new, bounds, limits, ends, points, state, region))
         if status != _GOES_ON:
             return status, passes
 
 
 class _Walk:
-    """Newton's iteration from theta (P,), in arrays that compiled code writes.
+    """State of Newton's iteration, in arrays that compiled code writes.
 
-    Bounds are the metric (P, P) of the trust region and the edges (P,) and (P,) of the box.  A
-    decrease of the tolerance, in units of the objective, is worth no step.
+    `bounds` are the metric (P, P) of the trust region and the lower and upper bounds (P,) of the
+    box.  The iteration ends where the predicted decrease is below the tolerance, in units of the
+    objective.
     """
 
     def __init__(
@@ -171,7 +177,7 @@ class _Walk:
         look: int,
     ) -> None:
         P = theta.size
-        # As compiled code takes for granted.
+        # Compiled code assumes contiguous arrays.
         metric, lower, upper = map(np.ascontiguousarray, bounds)
         ends = tuple(Sums(np.empty(P), np.empty((P, P)), NO_SUMS.information) for _ in range(2))
         self.trial = theta.copy()
@@ -182,33 +188,38 @@ class _Walk:
         state = self.numbers, self.counts
         self.arrays = (metric, lower, upper), limits, ends, points, state, region_arrays(P)
 
-    def advance(self, there: Evaluation) -> int:
+    def advance(self, proposed: Evaluation) -> int:
         """Judge the trial by an evaluation at it, and propose the next one; returns a status."""
         end = self.arrays[2][1]
-        end.score[:], end.hessian[:] = there.gradient, there.hessian
-        return _advance(float(there.value), *self.arrays)
+        end.score[:], end.hessian[:] = proposed.gradient, proposed.hessian
+        return _advance(float(proposed.value), *self.arrays)
 
     def end(self, code: int, passes: int) -> NewtonRan:
-        """Where it has ended; a `LinAlgError` of an indefinite metric, or an infinite model."""
+        """The end of the iteration.
+
+        Raises `LinAlgError` if the metric is indefinite, and `RangeError` if the model is infinite.
+        """
         if code == _INDEFINITE:
             raise np.linalg.LinAlgError(INDEFINITE)
         if code == _NOT_FINITE:
             raise RangeError
-        here, theta = self.arrays[2][0], self.arrays[3][0]
+        current, theta = self.arrays[2][0], self.arrays[3][0]
         value, iterations = float(self.numbers[_VALUE]), int(self.counts[_ITERATION])
-        return NewtonRan(value, here.score, here.hessian, theta, _STATUS[code], iterations, passes)
+        return NewtonRan(
+            value, current.score, current.hessian, theta, _STATUS[code], iterations, passes
+        )
 
 
 @cache
 def _advance_address() -> int:
-    """Where `_advance` is, for the compiled loop that calls it."""
+    """Address of `_advance`, for the compiled loop that calls it."""
     walk = _Walk(np.empty(0), (np.empty((0, 0)), np.empty(0), np.empty(0)), 1.0, 0, 1)
     return address_of(_advance, 1.0, *walk.arrays)
 
 
 @dataclass(frozen=True)
 class NewtonRan(Ran, Evaluation):
-    """Where a run has ended, with score and Hessian."""
+    """The end of a run, with gradient and Hessian."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +229,7 @@ class NewtonRun(Run):
     walk: _Walk
 
     def execute(self, problem: Problem) -> NewtonRan:
-        """Run it."""
+        """Run the walk and return its end."""
         family, data = problem.family, problem.data.levels[self.level]
         inputs = problem.inputs(self, slice(0, data.size))
         addresses = mixture_address(family.loops, data.y.dtype), _advance_address()
@@ -237,10 +248,10 @@ def newton_steps(
 ) -> Iteration[NewtonRan]:
     """Minimise one objective from theta (P,), on one level of the data's detail.
 
-    The bounds are the metric (P, P) of the trust region and the edges (P,) and (P,) of the box, by
-    default those of the problem around theta.  An iteration costs one pass: value, gradient and
-    Hessian at the trial point come together.  On few data it is more patient with steps that gain
-    nothing.
+    The bounds are the metric (P, P) of the trust region and the lower and upper bounds (P,) of the
+    box, by default those of the problem around theta.  An iteration costs one pass, which computes
+    value, gradient and Hessian at the trial point.  Where threads share no pass, progress is
+    checked less often.
     """
     begin = Request(objective, theta, level)
     bounds = bounds or (problem.metric(theta), *problem.family.box_at(theta))

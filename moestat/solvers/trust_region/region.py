@@ -19,7 +19,7 @@ from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.views import empty_like, empty_rows, keep, part, row
-from moestat.solvers.rules import TRUST
+from moestat.solvers.rules import HALVINGS, NEGLIGIBLE, TINY, TRUST
 from moestat.solvers.trust_region.eigen import (
     back_substitute,
     cholesky,
@@ -79,7 +79,7 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
     More and Sorensen (1983), with every eigenvalue at hand.  `values` is scratch.
     """
     lowest = 0
-    largest = 1e-300
+    largest = TINY
     for i in range(n):
         largest = abs(curvature[i]) if abs(curvature[i]) > largest else largest
         lowest = i if curvature[i] < curvature[lowest] else lowest
@@ -102,8 +102,8 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
     high = low + _norm(n, slope) / radius
     shift = high
     norm = _shifted_step(n, values, slope, shift, floor, best)
-    for _ in range(60):
-        if abs(norm - radius) <= 1e-3 * radius:
+    for _ in range(HALVINGS):
+        if abs(norm - radius) <= NEGLIGIBLE * radius:
             break
         if norm > radius:
             low = shift
@@ -111,8 +111,8 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
             high = shift
         derivative = 0.0
         for i in range(n):
-            here = values[i] + shift
-            derivative += best[i] * best[i] / (here if here > floor else floor)
+            shifted = values[i] + shift
+            derivative += best[i] * best[i] / (shifted if shifted > floor else floor)
         shift += (norm / radius - 1.0) * norm * norm / derivative
         if not (low < shift < high):
             shift = 0.5 * (low + high)
@@ -189,9 +189,9 @@ def _follow(n, at, segment, theta, lower, upper, step):
     left = 0
     for i in range(n):
         j = at[i]
-        here = theta[j] + step[j]
+        place = theta[j] + step[j]
         step[j] += fraction * segment[i]
-        if fraction < 1.0 and _room(here, segment[i], lower[j], upper[j]) <= fraction:
+        if fraction < 1.0 and _room(place, segment[i], lower[j], upper[j]) <= fraction:
             step[j] = (upper[j] if segment[i] > 0.0 else lower[j]) - theta[j]
         else:
             at[left] = j
@@ -202,10 +202,10 @@ def _follow(n, at, segment, theta, lower, upper, step):
 @device(forceinline=False)
 @compact
 def _newton_leg(n, at, model, lengths, newton, segment):
-    """Make the segment to the model's minimum; False unless that is sure and near enough.
+    """Compute the segment to the model's minimum; False if it is not reliable or too long.
 
-    It is sure where half of the digits of every curvature are.  `newton` are the slope (P,) and the
-    curvature (P, P) of the n free coordinates.
+    It is reliable where every curvature has at least half of its digits.  `newton` are the slope
+    (P,) and the curvature (P, P) of the n free coordinates.
     """
     _, _, hessian, metric, _, _ = model
     radius, null = lengths
@@ -233,7 +233,7 @@ def _newton_leg(n, at, model, lengths, newton, segment):
 @device(forceinline=False)
 @compact
 def _decompose(n, model, region, step):
-    """Take the model at theta + step apart; False if the metric is not definite."""
+    """Diagonalise the model at theta + step; False if the metric is not definite."""
     integers, basis = region
     n_params = step.size
     matrix, factor = part(basis, 0, n_params), part(basis, n_params, 2 * n_params)
@@ -253,7 +253,7 @@ def _decompose(n, model, region, step):
 @device(forceinline=False)
 @compact
 def _leg(model, lengths, region, step, segment):
-    """Make the best segment from theta + step on; False if the metric is not definite."""
+    """Compute the best segment from theta + step; False if the metric is not definite."""
     integers, basis = region
     n_params = step.size
     n = integers[n_params]
@@ -287,19 +287,19 @@ def _free(model, integers):
 
 @device
 def forget(region):
-    """The model is another one from now on."""
+    """Mark the region's arrays as those of a new model."""
     region[0][region[0].size - 1] = _NEW
 
 
 @device
 def is_indefinite(region):
-    """Whether the metric was found not to be definite."""
+    """Whether the metric has turned out not to be positive definite."""
     return region[0][region[0].size - 1] == _INDEFINITE
 
 
 @device
 def bends_down(region):
-    """Whether a curvature of a model that a step was found for is negative, among free ones."""
+    """Whether the last model has a negative curvature over its free coordinates."""
     integers, basis = region
     n_params = integers.size - 2
     below = False
@@ -338,9 +338,9 @@ def find_step(model, radius, null, region, step):
     left, fraction = _follow(left, at, segment, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
-        # The region's own arrays stay as they are.
+        # Further segments use arrays of their own; the region keeps its model.
         others = empty_rows(2 * n_params + 3, n_params)
-        while fraction < 1.0 and left > 0 and length < 0.99 * radius:
+        while fraction < 1.0 and left > 0 and length < radius:
             at[n_params], at[n_params + 1] = left, _WHOLE
             if not _leg(model, (radius - length, null), (at, others), step, segment):
                 return np.nan, np.nan
@@ -367,14 +367,14 @@ call_find_step = call_by_address(types.UniTuple(types.float64, 2))
 
 @cache
 def step_address() -> int:
-    """Where `find_step` is, for compiled loops that call it."""
+    """Address of `find_step`, for compiled loops that call it."""
     vector, matrix = np.empty(0), np.empty((0, 0))
     model = vector, vector, matrix, matrix, vector, vector
     return address_of(find_step, model, 1.0, TRUST.rounding, region_arrays(0), vector)
 
 
 def region_arrays(n_params: int) -> tuple[IntArray, FloatArray]:
-    """What `find_step` keeps of a model of P parameters, for steps of other lengths.
+    """Arrays in which `find_step` keeps a model of P parameters, for steps of other lengths.
 
     Integers: the free coordinates, in a vector of P + 2 that ends with their number and what is
     known.  Numbers, in rows of P: the eigenvectors, the factor of the metric, the curvatures, the
@@ -404,7 +404,7 @@ def _step(model: Any, radius: float, null: float, arrays: Any) -> BoxStep:
 
 
 class Region:
-    """The quadratic model of an objective in a box, taken apart once for steps of any length.
+    """The quadratic model of an objective in a box, diagonalised once for steps of any length.
 
     Of the coordinates `n_free` are free, those `at` (n_free,): they can move downhill.  The leading
     rows and columns of `factor` (P, P) are the Cholesky factor of their metric, without which a
@@ -439,8 +439,8 @@ class Region:
 
         The region step of the free coordinates is followed to the first edge of the box; the
         coordinate that met it stays there and the rest goes on within the same model.  Every
-        segment decreases the model, and there are at most P.  Curvatures below the part `null` of
-        the largest are taken for that.  A `RangeError` says that the model is not finite.
+        segment decreases the model, and there are at most P.  Curvatures smaller than the part
+        `null` of the largest are replaced by it.  A `RangeError` says that the model is not finite.
         """
         return _step(self._model, radius, null, self._arrays)
 
@@ -454,6 +454,6 @@ def box_step(
     upper: FloatArray,
     radius: float,
 ) -> BoxStep:
-    """The step of a `Region` that is asked only once."""
+    """The step of a `Region` that is used once."""
     model = theta, gradient, hessian, metric, lower, upper
     return _step(model, radius, TRUST.rounding, region_arrays(theta.size))
