@@ -29,7 +29,8 @@ ADVICE: dict[str, Advice] = {
         "A column separates the regions of the gate, the classes, or zero from positive counts."
         " The log-likelihood increases as the named coefficients grow, so they have no finite"
         " estimate, no standard error and no p-value. The log-likelihood, the other coefficients"
-        " and the predictions remain valid; intervals of predictions are wide near the boundary.",
+        " and predicted means remain valid; their intervals are wide near the boundary. Predicted"
+        " probabilities of classes are too near 0 and 1.",
         (
             "Check the named column: a code that copies the response, or a level of a factor with"
             " few rows, separates the data for no reason of interest. Merge or drop it.",

@@ -199,6 +199,8 @@ def test_a_separation_names_column_class_and_prior():
     assert "width" in message
     assert "prior=" in message
     assert "fewer experts" not in message
+    assert "Predicted probabilities are too near 0 and 1." in message
+    assert "Predictions hold" not in message
     assert [w.filename for w in caught if w.category is SeparationWarning] == [__file__]
 
 
