@@ -16,44 +16,48 @@ class SearchRules(NamedTuple):
     """What a search takes for granted, beside the fields of its parts."""
 
     least: int = 1000
+    """Smallest number of rows in the first rung of a race."""
     in_all: int = 20
-    """Rows of a first rung at least, and all rows of a search in units of those of a first rung."""
+    """Total rows that one search may visit, as a multiple of the rows in the first rung."""
     work: float = 9e7
     """Rows times squared parameters, of all searches together."""
     finalists: int = 2
+    """Number of finalists of a race."""
     returned: int = 3
-    """Of a race, and ends that start a fit to all rows."""
+    """Number of results of a search that are refined on all rows."""
     to_the_end: int = 300
-    """Steps of a run that nothing cuts off."""
+    """Largest number of steps of a run that no race ends early."""
     hessians: int = 30
+    """Number of parameters above which runs are by BFGS instead of Newton's method."""
     bfgs: int = 2
-    """Parameters beyond which runs are by BFGS, and its steps in place of one by a Hessian."""
+    """Number of steps of BFGS in place of one of Newton's method."""
     clustered: int = 2000
-    """Rows at most that memberships are drawn for."""
+    """Largest number of rows for which memberships of clusters are drawn."""
     planes: int = 10
+    """Number of planes that are tried for an expert."""
     scored: int = 200
-    """Planes that are tried for an expert, and rows by which they are judged."""
+    """Number of rows on which these planes are compared."""
 
 
 class PathRules(NamedTuple):
     """How a path of penalised fits is sought."""
 
     stationary: float = 1e-6
-    """Violation of the conditions of a minimum, in units of the penalty, that is as
-    good as none."""
+    """Violation of the conditions of a minimum, in units of the penalty, that counts as 0."""
     floor: float = 1e-6
-    """Least variance of an atom, in variances of y, where inputs are as many as rows."""
+    """Smallest variance of an atom, in variances of y, where there are as many inputs as rows."""
     chosen: int = 6
+    """Number of sets of inputs of a path that are searched."""
     added: int = 3
+    """Number of inputs that each search adds."""
     followed: int = 3
-    """Sets of inputs of a path that are searched, inputs that each search adds, and best searches
-    whose paths are followed."""
+    """Number of best searches whose paths are followed."""
     gain: float = 1e-2
-    """Gain in BIC that calls for more searches."""
+    """Gain in BIC after which the search goes on, the same as `SAME_HEIGHT`."""
     all_zero: float = 1e9
-    """A penalty that no coefficient is worth."""
+    """Penalty at which every coefficient is zero."""
     matrices: int = 12
-    """Matrices of all parameters that a path holds at its peak."""
+    """Number of matrices of all parameters that a path holds in memory at its peak."""
 
 
 class DoubtRules(NamedTuple):
@@ -85,7 +89,7 @@ class AlarmRules(NamedTuple):
     """A value is a spike if it has so many times as many ties as its five neighbours
     on each side."""
     share: float = 0.05
-    """Share of the rows from which on copies are spoken of."""
+    """Smallest share of tied rows for which the warning mentions ties."""
 
 
 class HigherRules(NamedTuple):
@@ -118,13 +122,14 @@ class EMTestRules(NamedTuple):
     """The EM test of Li and Chen (2010), and its EM."""
 
     shares: tuple[float, ...] = (0.1, 0.3, 0.5)
-    """Of a component that is split, with one of its halves."""
+    """Initial shares of one half of a component that is split: those of Li and Chen (2010)."""
     steps: int = 3
-    """EM steps after the constrained maximum."""
+    """Number of EM steps after the constrained maximum: that of Li and Chen (2010)."""
     tolerance: float = 1e-7
-    """Gain below which EM ends, in natural-log units."""
+    """Gain below which EM ends, in natural units of log-likelihood: a thousandth of
+    `GAIN_LIMIT` of the solvers."""
     most: int = 5000
-    """Its steps at most."""
+    """Largest number of EM steps to the constrained maximum."""
 
 
 class RequiredRules(NamedTuple):
