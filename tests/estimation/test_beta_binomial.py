@@ -127,10 +127,12 @@ def test_two_experts_predict_simulate_and_come_back_from_a_file(litters, tmp_pat
     assert np.array_equal(fit.simulate(rng=0).sum(axis=1), table.n)
     fit.save(tmp_path / "fit.npz")
     assert np.array_equal(moestat.load(tmp_path / "fit.npz").predict(table), fit.predict(table))
+    # Rows of one number of trials have the likelihood of that number.
+    same, own = np.minimum(table.s, 24), {"n_experts": 1, "rng": 0}
+    both = np.column_stack([same, 24 - same])
+    rows = moestat.fit("beta-binomial", table[["x"]], both, **own)
     eight = {"name": "beta-binomial", "trials": 24}
-    same = np.minimum(table.s, 24)
-    rows = moestat.fit("beta-binomial", table[["x"]], np.column_stack([same, 24 - same]), rng=0)
-    assert moestat.fit(eight, table[["x"]], same, rng=0).llf == pytest.approx(rows.llf, rel=1e-9)
+    assert moestat.fit(eight, table[["x"]], same, **own).llf == pytest.approx(rows.llf, rel=1e-9)
 
 
 def test_less_variable_counts_are_the_limit_of_no_overdispersion(litters):
