@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.folders import FIGURES
+from experiments.limit_law import constants
 from experiments.limit_law.fits import _Problem, draw_counts, fit
 from experiments.limit_law.law import coefficients, errors_in_the_limit, limit_shape, scales
 from experiments.limit_law.page import markdown, panels, result
@@ -160,3 +161,28 @@ def test_every_number_of_atoms_has_regular_points_of_both_signs(m):
     assert found[2 * m] > 0.1
     narrow = narrow_point(m).coefficients()[2 * m]
     assert float(narrow) == pytest.approx(-factorial(m) / factorial(2 * m))
+
+
+def test_constants_do_not_depend_on_where_a_search_begins():
+    kept = json.loads((FIGURES / "limit_law_constants.json").read_text())
+    two, three = ({(e["floor"], e["sign"]): e["kappa"] for e in kept[m]} for m in ("2", "3"))
+    for floor in constants.FLOORS:
+        q = floor * (1.0 - floor)
+        spread = (36.0 / (q * (1.0 - q))) ** 0.25  # by the algebra of two atoms
+        assert two[floor, -1] == pytest.approx((1.0 - floor) * spread, rel=1e-3)
+        assert (floor, 1) not in two
+    assert three[0.1, -1] == pytest.approx(np.abs(limit_shape(3, -1)[3:6]).max(), rel=1e-3)
+
+
+def test_a_lower_floor_leaves_more_shapes():
+    kept = json.loads((FIGURES / "limit_law_constants.json").read_text())
+    for found in kept.values():
+        for sign in (-1, 1):
+            falling = [each["next"] for each in found if each["sign"] == sign]
+            assert falling == sorted(falling)
+        assert all(each["off"] < 1e-8 for each in found)
+
+
+def test_the_page_of_constants_comes_from_the_kept_result():
+    kept = json.loads((FIGURES / "limit_law_constants.json").read_text())
+    assert constants.markdown(kept) == (FIGURES / "limit_law_constants.md").read_text()
