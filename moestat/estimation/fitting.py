@@ -58,7 +58,7 @@ def fit_many(
     family : Family
         The model, the same for all.
     data : sequence of (X, y)
-        X (n, d), y (n,), sizes may differ.
+        Inputs (n, d) and responses (n,) of each data set; n may differ.
     solver, starts, rng, threads, target, prior
         As in `fit`; each data set draws its starts from its own child of `rng`.
     sample_weights : sequence, optional

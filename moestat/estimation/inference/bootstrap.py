@@ -262,13 +262,13 @@ def bootstrap(
     Parameters
     ----------
     result : MoEResults
-        A fit to data; of a posterior mode resamples have modes under the same prior density.
+        A fit to data.  If it is a posterior mode, each refit is a mode under the same prior.
     n_resamples : int
         Number B of resamples.
     kind : {"pairs", "parametric", "cluster", "bayesian"}
         Rows with replacement (Efron 1979), new responses from the fitted density, whole groups
-        with replacement, or Dirichlet weights (Rubin 1981).  In a fit with groups, for which an
-        expert is chosen once, these take the place of rows.
+        with replacement, or Dirichlet weights (Rubin 1981).  If the fit has groups, each of which
+        has one expert, the bootstrap resamples groups instead of rows.
     groups : array_like of shape (n,), optional
         Label of each row's group, for "cluster".
     rng : numpy.random.Generator, int or None
@@ -290,10 +290,10 @@ def bootstrap(
 
     Notes
     -----
-    A warm start finds the maximum near the estimate.  It is the local sampling variability that
-    is resampled, not which of several maxima is the highest.
+    Each refit starts at the estimate and finds the maximum near it.  The bootstrap therefore
+    measures the variability of this maximum, not which of several maxima is the highest.
 
-    Interrupted (Ctrl-C), it has the replicates so far, with an `InterruptedWarning`.
+    After Ctrl-C, the result has the replicates so far, with an `InterruptedWarning`.
 
     Examples
     --------

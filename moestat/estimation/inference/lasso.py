@@ -204,17 +204,17 @@ def lasso_path(
 ) -> LassoPath:
     """Lasso and elastic-net paths of a mixture of experts, also with more inputs than rows.
 
-    Slopes of gate and experts are penalised; intercepts, scales and what else there is are not.
+    The penalty acts on the slopes of gate and experts, not on intercepts, scales or others.
 
     Parameters
     ----------
     family, X, y, sample_weight
-        As in `moestat.fit`.  X may be a formula, of columns of `data`: then y is left out.
+        As in `moestat.fit`.  X may be a formula of columns of `data`; y is then omitted.
     l1_ratio : float
         Share of norms in the penalty, from 0 (ridge) to 1 (lasso).
     together : {"coefficients", "experts", "inputs"}
-        What is 0 together: each coefficient by itself; those of an input in all experts (and all
-        classes), and those in the gate; all those of an input.
+        Which coefficients become 0 together: each one separately; those of an input in all experts
+        (and all classes), and those of an input in the gate; or all those of an input.
     gate_factor : float
         Factor of the gate's norms; 0 leaves its slopes without penalty.
     variance : float or None
@@ -224,11 +224,12 @@ def lasso_path(
     penalties : array_like of shape (m,), optional
         Penalties per row; by default `n_penalties` from the largest that has an effect.
     n_penalties : int
-        Their number.
+        Number of penalties on the path.
     smallest : float, optional
-        The smallest one over the largest; .01, and .05 with fewer rows than parameters.
+        Ratio of the smallest penalty to the largest; by default .01, or .05 if there are fewer
+        rows than parameters.
     criterion : {"bic", "aic", "cv"}
-        What chooses among the fits.
+        The criterion that chooses one fit of the path.
     folds : int, optional
         Folds of cross-validation over rows, or groups; 5 where it is the criterion, else none.
     data : table, optional

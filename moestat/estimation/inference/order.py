@@ -98,14 +98,14 @@ def bootstrap_lrt(
 ) -> OrderTest:
     """Test k experts against more by refitting data drawn from the smaller fit.
 
-    With one expert too many the truth lies on the boundary of the larger model and its information
-    is singular there: the likelihood ratio is not chi-square, whatever n is.
+    With one expert too many, the truth lies on the boundary of the larger model, where the
+    information is singular.  The likelihood ratio has no chi-square distribution at any n.
 
     Parameters
     ----------
     small, large : MoEResults
-        Fits to the same data of one family with k and more experts; both may be posterior modes
-        under one prior density, which resamples have, too.
+        Fits of one family to the same data, with k experts and with more.  Both may be posterior
+        modes under one prior; the refits then use this prior as well.
     n_resamples : int
         Number B of data sets drawn from the smaller fit.
     rng : numpy.random.Generator, int or None
@@ -135,7 +135,7 @@ def bootstrap_lrt(
     are drawn from, and from the smaller fit with one expert split, or a fresh one, in a race; with
     ``starts=`` by these.  So all of them are looked for alike.
 
-    Interrupted (Ctrl-C), it has the resamples so far, with an `InterruptedWarning`.
+    After Ctrl-C, the result has the resamples so far, with an `InterruptedWarning`.
 
     Examples
     --------

@@ -292,17 +292,17 @@ def select(
         The model, or the name of a likelihood as in `moestat.fit`; a model's own number of experts
         does not matter.
     X : array_like or table of shape (n, d), str, or list of str
-        Inputs; or a formula, or several that are compared with each other, of `data`.
+        Inputs; or a formula of columns of `data`, or a list of formulas to compare.
     y : array_like or series of shape (n,), optional
         Responses, as in `moestat.fit`; a formula names them.
     k : iterable of int
         Numbers of experts.
     criterion : {"bic", "aic", "hqic", "icl", "cv"}
-        Which one chooses `Selection.best`.
+        The criterion that chooses `Selection.best`.
     folds : int, optional
         Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
     sample_weight : array_like of shape (n,), or str, optional
-        Counts of equal rows; of a formula the name of a column, which ``weights=`` may name, too.
+        Counts of equal rows.  With a formula, the name of a column; ``weights=`` is an alias.
     data : table, optional
         The data of formulas.
     rng : numpy.random.Generator, int or None
@@ -310,9 +310,9 @@ def select(
     verbose : bool
         Whether to show on standard error how far it is.
     **options
-        Further arguments of `moestat.fit`, or of `moestat.fit_formula`.  With a list of
-        priors, ``prior=[Prior(experts=s) for s in (0.1, 1.0, 10.0)]``, a path of ridge penalties,
-        each of them is tried with each number of experts.
+        Further arguments of `moestat.fit`, or of `moestat.fit_formula`.  `prior` may be a list,
+        such as ``[Prior(experts=s) for s in (0.1, 1.0, 10.0)]``, which is a path of ridge
+        penalties; `select` then fits each prior with each number of experts.
 
     Returns
     -------

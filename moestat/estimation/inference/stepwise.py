@@ -37,14 +37,15 @@ def stepwise(
 ) -> Selection:
     """Search the terms of experts and gate, one at a time.
 
-    From the formula to start with each step fits all formulas with one term more or one less, in
-    the experts or in the gate, and goes on from the best one, until none is better.
+    Each step fits all formulas that have one term more or one term less than the current one, in
+    the experts or in the gate, and moves to the best of them.  The search stops when none is
+    better.
 
     Parameters
     ----------
     formula : str
-        The largest model, ``"y ~ x1 + x2 + x3 | x1 + z"``: its terms are those to choose from.
-        Offset, groups, and whether experts have an intercept, stay.
+        The largest model, such as ``"y ~ x1 + x2 + x3 | x1 + z"``; the search chooses among its
+        terms.  It never changes the offset, the groups, or the intercept of the experts.
     data : table
         The data.
     family : str or mapping
@@ -52,9 +53,9 @@ def stepwise(
     n_experts : int
         Number of experts; to compare several, see `moestat.select`.
     start : str, optional
-        A formula with some of the terms; without any by default.
+        The formula of the first step, with some of these terms; by default it has none.
     criterion : {"bic", "aic", "hqic", "icl", "cv"}
-        What a step makes better.
+        The criterion that each step improves.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     **options
@@ -73,8 +74,8 @@ def stepwise(
     Notes
     -----
     An interaction enters after its own terms, and these leave after it.  As in Murphy and Murphy
-    (2020), Sec. 5, who search the number of experts at the same time.  Criteria of a model that
-    was searched for are too good: they do not count the search.
+    (2020), Sec. 5, who search the number of experts at the same time.  The criterion of the chosen
+    model is too optimistic, because it does not take the search into account.
 
     Examples
     --------
