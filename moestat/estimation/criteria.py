@@ -27,12 +27,12 @@ class Criteria(Predicting):
 
     @property
     def converged(self) -> bool:
-        """Whether the solver said that it converged; `certificate` is the stronger statement."""
+        """Whether the solver reported convergence; `certificate` is the stronger statement."""
         return self.solution.certificate.status == "converged"
 
     @property
     def edf(self) -> float:
-        """Degrees of freedom of the fit: parameters that data can tell, `identified`.
+        """Degrees of freedom: the number of parameters that the data determine, see `identified`.
 
         Of a posterior mode the effective number, ``tr((I + Q)^-1 I)`` with the information I of the
         data and the curvature Q of minus the log prior density (Gray 1992): a parameter that the
@@ -67,12 +67,12 @@ class Criteria(Predicting):
 
     @property
     def df_model(self) -> float:
-        """Estimated parameters but one, the mean: ``nobs - df_resid - 1``, as in regression."""
+        """Number of estimated parameters less one for the mean, ``nobs - df_resid - 1``."""
         return float(self._n_estimated - 1)
 
     @property
     def df_resid(self) -> float:
-        """Observations less estimated parameters."""
+        """Number of observations less number of estimated parameters."""
         return self.nobs - self._n_estimated
 
     @property
@@ -245,7 +245,7 @@ class Criteria(Predicting):
 
     @property
     def entropy(self) -> float:
-        """Entropy of the assignments per row, or group, over that of a blind guess, ``log k``.
+        """Entropy of the assignments per row, or group, divided by its maximum, ``log k``.
 
         0 where every row belongs to one expert, 1 where no row tells anything; 0 for k = 1.
         """
@@ -265,7 +265,7 @@ class Criteria(Predicting):
         return tau[:, first], weight[first]
 
     def influence(self) -> Influence:
-        """What leaving out each row would do, by one Newton step.
+        """Approximate effect of leaving out each row, from one Newton step.
 
         Examples
         --------

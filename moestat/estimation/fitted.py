@@ -311,7 +311,7 @@ class Fitted:
 
     @property
     def llf(self) -> float:
-        """The log-likelihood under statsmodels' name."""
+        """The log-likelihood, under the name that statsmodels uses."""
         return float(self.solution.log_likelihood)
 
     @property

@@ -192,9 +192,10 @@ def fit(
         likelihoods y has one column for each response; a table names the responses, which are
         otherwise called "y1", "y2" and so on.
     solver : Solver, optional
-        By default `moestat.solvers.Newton`, `moestat.solvers.QuasiNewton` for more than 70
-        parameters, and `moestat.solvers.Search` for a gate whose likelihood jumps.  For such a
-        gate other solvers stay in the smooth piece of the start, and their fits are not certified.
+        The solver.  The default is `moestat.solvers.Newton`; it is `moestat.solvers.QuasiNewton`
+        for more than 70 parameters, and `moestat.solvers.Search` for a gate whose likelihood is
+        discontinuous.  With such a gate, other solvers stay in the smooth region of the start, and
+        their fits are not certified.
     starts : sequence of StartRule, optional
         By default `moestat.estimation.searching.Agreement`: a pool of starts and, if these do not
         agree, up to eight races of such pools, with moves of single experts and resamples of the
@@ -205,10 +206,10 @@ def fit(
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start has converged before.
     risk : float, optional
-        Probability of a higher maximum that you accept, .15 by default.  The search stops once the
-        probability is no more, and after eight searches, or their budget, in any case; a fit whose
-        probability ``certificate.p_higher`` is more warns.  With .05 it searches longer, with 1 it
-        ends after one search.
+        Largest probability of a higher maximum that you accept, .15 by default.  The search stops
+        when the estimated probability, ``certificate.p_higher``, is at most `risk`, and at the
+        latest after eight searches or when their budget is used up.  If the probability is then
+        still larger, the fit warns.  With .05 it searches longer; with 1 it stops after one search.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -224,10 +225,10 @@ def fit(
         is added to the gain of the certificate; if the sum is not below 1e-4, the fit uses the data
         as they are.  With None solvers may begin on compressed data, but converge on all rows.
     prior : Prior or "weak", optional
-        A weakly informative prior density, `moestat.Prior`, or by its name the one for all models,
-        ``Prior()`` (with a free gate where this is not linear).  The result is then the mode of the
-        posterior density, which exists where the likelihood has no maximum, and not the
-        maximum-likelihood estimate.
+        A weakly informative prior density, `moestat.Prior`.  "weak" is the default prior,
+        ``Prior()`` (without a prior on the gate if the gate is not linear).  The result is then not
+        the maximum-likelihood estimate but the mode of the posterior density, which also exists
+        when the likelihood has no finite maximum.
     groups : array_like of shape (n,), optional
         Label of each row's group, such as a subject: an expert is chosen once for all rows of a
         group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
@@ -236,13 +237,14 @@ def fit(
         Labels of the classes in their order, the last one the reference; for several responses a
         table of these by response.
     missing : {"raise", "drop"}
-        What to do with rows that have missing values: refuse the data, or leave these rows out;
-        ``result.data.dropped`` is their number and ``result.data.kept`` has the places of the
-        others.
+        "raise" refuses data with missing values; "drop" leaves out the rows that have them.
+        ``result.data.dropped`` is the number of these rows, and ``result.data.kept`` has the
+        positions of the others.
     resolution : float, or sequence of float for several responses, optional
-        Step in which y was recorded, such as 1 for whole numbers: no expert of a likelihood with
-        a variance is narrower than rounding to it makes it, ``h^2 / 12``.  By default it is sought,
-        and ``result.data.resolution`` is what was found; 0 is for none.  `bounds` of your own win.
+        Step h in which y was recorded, such as 1 for whole numbers.  The variance of an expert is
+        then at least ``h^2 / 12``, the variance of rounding to this step.  By default the fit looks
+        for the step and stores it in ``result.data.resolution``; 0 removes the rule, and `bounds`
+        that you give replace it.
     random : str, list or mapping, optional
         Random effects of the groups: ``random="1"`` for an intercept of each group, for "gaussian",
         "poisson" and "binomial"; ``random="1 + time"`` for an intercept and a slope, for

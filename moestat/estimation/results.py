@@ -508,7 +508,7 @@ class MoEResults(Pictures):
         return classes(self, alpha)
 
     def distal(self, outcome: Any, method: str = "bch", *, assignment: str = "modal") -> ThreeStep:
-        """Means, or probabilities, of a variable in each class that the fit has not read.
+        """Means, or probabilities, in each class of a variable outside the model.
 
         Units, rows or groups of rows, are assigned to classes, and the errors of that are corrected
         for.  Standard errors count that the classes are estimated.
@@ -557,7 +557,7 @@ class MoEResults(Pictures):
         return distal(self, outcome, method, assignment)
 
     def covariates(self, X: Any, method: str = "ml", *, assignment: str = "modal") -> ThreeStep:
-        """Log-odds of the classes, against the last one, by variables that the fit has not read.
+        """Log-odds of the classes against the last one, given variables outside the model.
 
         Parameters
         ----------
