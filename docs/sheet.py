@@ -22,7 +22,7 @@ HEAD = """
 #show heading.where(level: 1): set text(size: 15pt)
 #show heading.where(level: 2): set text(size: 10.5pt, fill: rgb("#0a5a6b"))
 #show raw: set text(size: 7.6pt)
-#set table(columns: (27%, 1fr), stroke: none, inset: (x: 3pt, y: 2.3pt))
+#set table(columns: (27%, 1fr), stroke: none, inset: (x: 3pt, y: 2pt))
 #show table: set block(breakable: false)
 #set table(fill: (_, row) => if calc.even(row) { rgb("#eef3f4") })
 """
