@@ -7,10 +7,10 @@ for any metric e between measures no estimator has a risk below
 
     e(G, G*) (1 - total variation) / 4
 
-at both of them (Le Cam, 1973; Tsybakov, 2009, Theorem 2.2).  Here e is the Hausdorff distance of
-the sets of values that a block, such as the intercepts, has in the two measures.  For least squares
-the noise is normal with variance 1, and 1 - h^2 is at least exp(-d^2 / 8) with d the L2 distance of
-the regression functions.
+at both of them by Le Cam (1973), as in Tsybakov (2009), Theorem 2.2. Here e is the Hausdorff
+distance of the sets of values that a block, such as the intercepts, has in the two measures. For
+least squares the noise is normal with variance 1, and 1 - h^2 is at least exp(-d^2 / 8) with d the
+L2 distance of the regression functions.
 """
 
 from __future__ import annotations

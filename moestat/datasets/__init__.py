@@ -36,7 +36,7 @@ def names() -> tuple[str, ...]:
     --------
     >>> from moestat import datasets
     >>> datasets.names()
-    ('engel', 'nile', 'penguins', 'visits', 'strikes', 'election', 'travel', 'retinopathy')
+    ('engel', 'nile', 'penguins', 'visits', 'strikes', 'election', 'travel', 'retinopathy', 'growth')
     """
     return tuple(_known())
 

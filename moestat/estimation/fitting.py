@@ -309,7 +309,7 @@ def fit(
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"age": X[:, 0], "vote": np.where(y == 1, "yes", "no")})
     >>> named = fit("multinomial", frame[["age"]], frame["vote"], n_experts=1, rng=0)
-    >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[3]
+    >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[1]
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)

@@ -124,7 +124,7 @@ def fit_formula(
     >>> wage = np.where(age > 40, 30, age - 10) + 3.0 * south + np.sin(9.0 * np.arange(200))
     >>> data = pd.DataFrame({"wage": wage, "age": age, "region": np.where(south, "S", "N")})
     >>> result = moestat.fit_formula("wage ~ age + region | age", data, n_experts=2, rng=0)
-    >>> result.params.index[4], round(float(result.params["a[0,region[T.S]]"]))
+    >>> result.params.index[3], round(float(result.params["a[0,region[T.S]]"]))
     ('a[0,age]', 3)
     >>> result.predict({"age": [30.0], "region": ["S"]}).round().tolist()
     [23.0]

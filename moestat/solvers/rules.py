@@ -135,7 +135,7 @@ class LeastSquaresRules(NamedTuple):
     limit, fits of n = 1e12 fail)."""
     damping: float = 1e-3
     """First damping of Levenberg and Marquardt's method, in units of the curvatures: the one for
-    starts that may be far away in Madsen, Nielsen and Tingleff (2004, Sec. 3.2)."""
+    starts that may be far away in Madsen et al. (2004), Sec. 3.2."""
     preview_rows: int = 10
     """Smallest number of rows of a preview for each parameter: fewer rows do not determine the
     parameters, by the usual rule of ten (Harrell 2015, Sec. 4.4)."""

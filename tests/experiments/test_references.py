@@ -15,7 +15,7 @@ from moestat.model.likelihoods import LIKELIHOODS
 ROOT = Path(__file__).parents[2]
 BIBLIOGRAPHY = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
 REFERENCES = set(re.findall(r"^  shorthand = \{(.+)\},$", BIBLIOGRAPHY, re.MULTILINE))
-_NAME = r"(?:van de |van den |Rinnooy )?[A-Z][a-z]?[A-Za-z]*[a-z](?:-[A-Z][a-z]+)?"
+_NAME = r"(?:van de |van den |Rinnooy |Le )?[A-Z][a-z]?[A-Za-z]*[a-z](?:-[A-Z][a-z]+)?"
 _LABEL = re.compile(
     rf"(?<![\w.])(({_NAME}(?: et al\.|(?:, {_NAME})*,? and {_NAME})?) \(?((?:19|20)\d\d|n\.d\.)\)?)"
 )

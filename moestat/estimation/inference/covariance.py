@@ -117,7 +117,8 @@ def middle_of_survey(
 
     ``sum_h n_h / (n_h - 1) sum_c (z_hc - z_h)(z_hc - z_h)'`` with the weighted sums ``z_hc`` of
     scores (n, P) over the rows of the n_h clusters of stratum h, and their mean ``z_h``: the
-    variance of a total when clusters are drawn with replacement within strata (Binder 1983).
+    variance of a total when clusters are drawn with replacement within strata, as in
+    Binder (1983).
     Labels (n,) of clusters and strata; without clusters each row is one, without strata all are in
     one.
     """
