@@ -162,7 +162,7 @@ def test_results_are_those_of_linear_regression():
     beta, rss = np.linalg.lstsq(design, y)[:2]
     assert np.allclose(result.params[3:], beta, atol=1e-9)
     assert result.residual_variance == pytest.approx(rss.item() / 500, rel=1e-10)
-    assert result.r_squared == pytest.approx(1 - rss.item() / 500 / y.var(), rel=1e-10)
+    assert result.rsquared == pytest.approx(1 - rss.item() / 500 / y.var(), rel=1e-10)
     covariance = rss.item() / 500 * np.linalg.inv(design.T @ design)
     assert np.allclose(result.cov_params()[3:, 3:], covariance, rtol=1e-8)
     assert np.all(result.cov_params()[:3] == 0)
