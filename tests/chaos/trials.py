@@ -54,6 +54,8 @@ def _child(trial: Callable[[int], str], numbers: list[int]) -> tuple[int, int]:
         os.dup2(null, 1)
         if not os.environ.get("CHAOS_LOUD"):
             os.dup2(null, 2)
+        if "torch" in sys.modules:  # its threads do not live on in a child, which would wait
+            sys.modules["torch"].set_num_threads(1)
         _work(trial, numbers, here)
     finally:
         os._exit(0)

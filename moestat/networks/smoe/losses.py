@@ -154,8 +154,9 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     1.0
     """
     scores, n_experts = _whole(scores), scores.shape[-1]
+    shares = load_of(chosen, scores)
     means = scores.softmax(-1).sum(0) / torch.sym_max(scores.shape[0], 1)
-    return n_experts * (load_of(chosen, scores) * means).sum()
+    return n_experts * (shares * means).sum()
 
 
 @door()
