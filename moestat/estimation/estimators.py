@@ -65,7 +65,7 @@ class _MoEEstimator(BaseEstimator):
         return max(1, self.results_.certificate.iterations)
 
     def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
-        """Log-density of each row, natural log; X (n, d), y (n,), or at the predictions of X."""
+        """Natural log-density (n,) of y (n,) given X (n, d); y defaults to the predictions at X."""
         design = self._inputs(X)
         if y is None and self.results_.family.likelihood.counts:
             raise ValueError("y: give the counts; a predicted mean is no count")
@@ -111,30 +111,33 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     n_experts : int
         Number of experts k.
     gate, expert : str or mapping
-        Names of the gate and the expert, or their tables with options.
+        Name of the gate and of the expert, or a table with the name and options, as in
+        `moestat.family`.
     solver : str, mapping, Solver or None
-        Solver, its name or its table; that of `moestat.fit` by default.
+        The solver, its name, or a table with its name and options.  The default is the solver
+        that `moestat.fit` chooses.
     starts : sequence of StartRule, optional
-        Where the solver starts; as in `moestat.fit` by default.
+        Rules that generate the starting values of the solver; by default those of `moestat.fit`.
     n_starts : int, optional
-        Number of starts in a pool in place of `starts`, as in `moestat.fit`.
+        Number of starts in a pool, instead of `starts`; see `moestat.fit`.
     bounds : mapping of str to (float, float), optional
-        Bounds of whole blocks of parameters, as in `moestat.family`.
+        Lower and upper bound of all parameters of a block, as in `moestat.family`.
     prior : Prior or "weak", optional
-        A weakly informative prior density, as of `moestat.fit`; the fit is then the posterior mode.
+        A weakly informative prior density, as in `moestat.fit`.  The fit is then the posterior
+        mode.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        Source of the starts.
+        Source of the random starts.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        Class labels as given; the last one is the reference.
+        Class labels as given in y; the last class is the reference.
     results_ : MoEResults
-        The fit with its certificate, without the data.
+        The fit with its certificate; the data are not stored.
     n_features_in_ : int
         Number of inputs d.
     feature_names_in_ : ndarray of shape (d,)
-        Names of the columns, where X had names.
+        Names of the columns; defined only if the X of the fit had column names.
 
     Examples
     --------
@@ -147,7 +150,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
-        """Fit by maximum likelihood; X (n, d), y (n,) labels of any kind."""
+        """Fit the model by maximum likelihood to X (n, d) and class labels y (n,) of any type."""
         if hasattr(X, "columns"):
             read_inputs(X)
         design, labels = _validated(self, X, y, ensure_min_samples=2)
@@ -158,39 +161,40 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities (n, K), columns in the order of ``classes_``."""
+        """Predict class probabilities (n, K); the columns are in the order of ``classes_``."""
         design = self._inputs(X)
         return self.results_.predict_proba(design)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Natural logarithms of `predict_proba`, shape (n, K)."""
+        """Predict natural logarithms (n, K) of the class probabilities, see `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable label of each row of X (n, d)."""
+        """Predict the most probable label (n,) of each row of X (n, d)."""
         probability = self.predict_proba(X)
         return self.classes_[np.argmax(probability, axis=1)]
 
 
 @dataclass(eq=False, repr=False)
 class MoERegressor(RegressorMixin, _MoEEstimator):
-    """Mixture of experts as a scikit-learn regressor: of real, positive or counted responses.
+    """Mixture of experts as a scikit-learn regressor for real, positive or count responses.
 
     Parameters
     ----------
     n_experts, gate, expert, solver, starts, n_starts, bounds, prior, random_state
-        As of `MoEClassifier`.
+        The same as in `MoEClassifier`.
     likelihood : str, mapping or list of these
-        Likelihood of the experts, as in `moestat.fit`: "gaussian", "poisson",
-        "negative-binomial", "gamma", "least-squares", ``{"name": "binomial", "trials": 8}``.  Of
-        several responses it is that of each, independent within an expert, a list of theirs, or
-        "multivariate-gaussian".
+        Likelihood of the experts, as in `moestat.fit`, such as "gaussian", "poisson",
+        "negative-binomial", "gamma", "least-squares" or ``{"name": "binomial", "trials": 8}``.  If
+        y has several responses, one likelihood applies to each of them, and a list gives one
+        likelihood per response; the responses are then independent within an expert.
+        Alternatively, "multivariate-gaussian" is their joint likelihood.
 
     Attributes
     ----------
     results_, n_features_in_, feature_names_in_
-        As of `MoEClassifier`.
+        The same as in `MoEClassifier`.
 
     Examples
     --------
@@ -211,9 +215,10 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
-        """Fit by maximum likelihood; X (n, d), y (n,) real, or (n, m) of m responses.
+        """Fit the model by maximum likelihood to X (n, d) and y (n,), or (n, m) for m responses.
 
-        With a likelihood of censored responses y has the bounds (n, 2) of each.
+        If the likelihood is for censored responses, y (n, 2) holds the lower and the upper bound of
+        each response.
         """
         if hasattr(X, "columns"):
             read_inputs(X)
@@ -235,9 +240,10 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
 
     @door()
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Conditional means (n,), or (n, m), of y at rows of X (n, d), and standard deviations.
+        """Predict the conditional mean (n,), or (n, m), of y at each row of X (n, d).
 
-        The standard deviation is that of a new response: within and between experts.
+        With ``return_std=True`` the method also returns the standard deviation of a new response,
+        which includes the variance within experts and between experts.
         """
         design = self._inputs(X)
         mean = self.results_.predict(design)

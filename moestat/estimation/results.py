@@ -109,38 +109,41 @@ class MoEResults(Pictures):
         n_resamples: int = 500,
         rng: Any = None,
     ) -> MoEResults:
-        """The same fit with standard errors, tests and intervals of another covariance.
+        """Return the same fit with standard errors, tests and intervals from another covariance.
 
         Parameters
         ----------
         cov_type : {"observed", "expected", "HC0", "HC1", "cluster", "survey", "bootstrap"}
-            Inverse observed information; inverse expected information at the inputs; the sandwich
-            ``V M V`` of White (1982), which holds when the model is wrong; that times
-            ``n / (n - p)``; the sandwich by groups of Liang and Zeger (1986); that of a sample
-            survey with weights, strata and clusters (Binder 1983); the covariance of estimates of
-            resampled rows, or groups.  For a posterior mode V is the inverse curvature
-            of the posterior density, and all of these describe how the mode varies over repeated
-            samples under the same prior, not its distance from the maximum of the likelihood.
+            "observed" is the inverse observed information.  "expected" is the inverse expected
+            information at the inputs of the data.  "HC0" is the sandwich ``V M V`` of White (1982),
+            which is valid when the model is misspecified; "HC1" is "HC0" times ``n / (n - p)``.
+            "cluster" is the sandwich by groups of Liang and Zeger (1986).  "survey" is the
+            covariance for a sample survey with weights, strata and clusters (Binder 1983).
+            "bootstrap" is the covariance of the estimates from resampled rows or groups.  For a
+            posterior mode V is the inverse curvature of the posterior density.  All types then
+            describe how the mode varies over repeated samples under the same prior, not its
+            distance from the maximum of the likelihood.
         groups : array_like of shape (n,), optional
-            Label of each row's group, for "cluster" and "bootstrap", or of its cluster (primary
+            Label of each row's group for "cluster" and "bootstrap", or of its cluster (primary
             sampling unit) for "survey".
         strata : array_like of shape (n,), optional
-            Label of each row's stratum, for "survey".  Sampling weights are the ``sample_weight``
-            of the fit; AIC, BIC and likelihood ratios take these as counts, and are not valid then.
+            Label of each row's stratum for "survey".  The sampling weights are the
+            ``sample_weight`` of the fit.  AIC, BIC and likelihood ratios treat these weights as
+            counts, so they are not valid for a survey.
         n_resamples : int
-            Resamples of "bootstrap".
+            Number of resamples of "bootstrap".
         rng : numpy.random.Generator, int or None
-            Their source.
+            Source of the resamples.
 
         Returns
         -------
         MoEResults
-            With ``cov_type`` set.
+            The fit with the new covariance; its ``cov_type`` is the type given.
 
         Raises
         ------
         ValueError
-            If the type is unknown or groups do not fit the data.
+            If the type is unknown or the groups do not match the data.
 
         Examples
         --------
@@ -170,7 +173,7 @@ class MoEResults(Pictures):
 
     @cached_property
     def simpler(self) -> Simpler | None:
-        """The best fit with one expert fewer near this one, compared by BIC."""
+        """The best fit with one expert fewer near this one, and its comparison by BIC."""
         return simpler(self)
 
     @property
@@ -196,7 +199,7 @@ class MoEResults(Pictures):
         rng: Any = None,
         verbose: bool = False,
     ) -> BootstrapResult:
-        """Estimates of resampled data, `moestat.bootstrap`.
+        """Refit the model to resampled data, see `moestat.bootstrap`.
 
         Examples
         --------
@@ -209,7 +212,7 @@ class MoEResults(Pictures):
         return bootstrap(self, n_resamples, kind, groups=groups, rng=rng, verbose=verbose)
 
     def profile(self, name: str, alpha: float = 0.05) -> Profile:
-        """The profile likelihood interval of the parameter called `name`, `moestat.profile`.
+        """Compute the profile likelihood interval of the parameter `name`, see `moestat.profile`.
 
         Examples
         --------
@@ -223,7 +226,9 @@ class MoEResults(Pictures):
         return profile(self, name, alpha)
 
     def compare_lr_test(self, restricted: MoEResults) -> TestResult:
-        """Likelihood ratio test of a restricted fit with as many experts, `moestat.lr_test`.
+        """Test a restricted fit against this one by the likelihood ratio, see `moestat.lr_test`.
+
+        The restricted fit must have the same number of experts.
 
         Examples
         --------
@@ -237,18 +242,19 @@ class MoEResults(Pictures):
         return lr_test(restricted, self)
 
     def wald_test(self, constraints: str) -> TestResult:
-        """Wald's test of linear constraints such as ``"a[0,0] = a[1,0], b[0] = 0"``.
+        """Test linear constraints, such as ``"a[0,0] = a[1,0], b[0] = 0"``, jointly by a Wald test.
 
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
-            is of that term, separated by commas or semicolons.
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
 
         Returns
         -------
         TestResult
-            Statistic, degrees of freedom and p-value.
+            The statistic, its degrees of freedom and the p-value.
 
         Examples
         --------
@@ -262,13 +268,14 @@ class MoEResults(Pictures):
         return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
 
     def t_test(self, constraints: str) -> Effects:
-        """Normal tests of linear functions of parameters one by one, with intervals.
+        """Test linear constraints on the parameters one at a time by normal tests, with intervals.
 
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
-            is of that term, separated by commas or semicolons.
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
 
         Examples
         --------
@@ -282,17 +289,18 @@ class MoEResults(Pictures):
         return t_test(self, constraints)
 
     def get_margeff(self, *, dummy: bool = False) -> Effects:
-        """Average marginal effects: mean derivatives of the prediction in each variable.
+        """Compute average marginal effects: mean derivatives with respect to each variable.
 
-        The prediction is the conditional mean, or the probability of each class, at the rows of the
-        fit; standard errors are by the delta method.  For a fit by formula the variables are the
-        columns of the data, whatever terms they are in, and the effect of a level of a factor is
-        the difference from the first level.
+        The prediction is the conditional mean, or the probability of each class.  Its derivatives
+        are averaged over the rows of the fit, and their standard errors come from the delta method.
+        For a fit by formula the variables are the columns of the data, whichever terms they occur
+        in, and the effect of a level of a factor is the difference from the first level.
 
         Parameters
         ----------
         dummy : bool
-            Whether the effect of a column of 0 and 1 is the difference between 1 and 0.
+            Whether the effect of a column of zeros and ones is the difference between the
+            predictions at 1 and at 0 instead of a derivative.
 
         Examples
         --------
@@ -306,16 +314,18 @@ class MoEResults(Pictures):
         return marginal_effects(self, dummy)
 
     def random_effects(self) -> pd.DataFrame:
-        """Predicted random effects of each group, with their standard deviations.
+        """Predict the random effects of each group, with their standard deviations.
 
-        They are the means and standard deviations given the rows of the group: best linear unbiased
-        predictions within each expert, mixed by the group's responsibilities, at the estimates as
-        if these were known (Laird and Ware 1982, Sec. 3).
+        The predictions are the conditional means and standard deviations given the rows of the
+        group.  They combine the best linear unbiased predictions within each expert, weighted by
+        the group's responsibilities.  The estimated parameters are treated as known (Laird and
+        Ware 1982, Sec. 3).
 
         Returns
         -------
         DataFrame
-            One row per group; columns of the effects, and ``sd(...)`` of each.
+            One row per group, with a column for each effect and a column ``sd(...)`` for its
+            standard deviation.
 
         Raises
         ------
@@ -336,12 +346,14 @@ class MoEResults(Pictures):
         return effects_of_groups(self)
 
     def variance_components(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Standard deviations and correlations of random effects, by expert, with errors.
+        """Standard deviations and correlations of the random effects by expert, with intervals.
 
-        Errors are those of the delta method.  Intervals are normal ones of the logarithm of a
-        standard deviation, unless its error is above half of it, of Fisher's transform of a
-        correlation and of the logit of the ICC, the correlation of two rows of a group where the
-        inputs with effects are 0.
+        Standard errors come from the delta method.  The intervals of level ``1 - alpha`` are normal
+        on a transformed scale: the logarithm of a standard deviation, Fisher's transform of a
+        correlation and the logit of the ICC.  If the standard error of a standard deviation
+        exceeds half of the estimate, its interval is normal without a transform and starts at 0 or
+        above.  The ICC is the correlation of two rows of a group at which the inputs with random
+        effects are 0.
 
         Examples
         --------
@@ -360,17 +372,19 @@ class MoEResults(Pictures):
         return tuple(one_response(self, r) for r in range(len(self.family.likelihood.parts)))
 
     def response(self, name: str) -> OneResponse:
-        """One of several responses by itself: predictions with errors, effects, pictures.
+        """Select one of several responses, with its predictions, effects and plots.
+
+        The predictions have standard errors.
 
         Parameters
         ----------
         name : str
-            What it is called.
+            Name of the response.
 
         Raises
         ------
         ValueError
-            If there is none of that name.
+            If no response has this name.
 
         Examples
         --------
@@ -392,22 +406,23 @@ class MoEResults(Pictures):
         )
 
     def relabel(self, order: Sequence[int]) -> MoEResults:
-        """The same fit with its experts in another order.
+        """Return the same fit with its experts in another order.
 
         Parameters
         ----------
         order : sequence of int
-            Experts of this fit, from 0, in the order that they are to have.
+            Numbers of the experts of this fit, from 0, in their new order.
 
         Returns
         -------
         MoEResults
-            The same density, log-likelihood and certificate.
+            A fit with the same density, log-likelihood and certificate.
 
         Raises
         ------
         ValueError
-            If it is no such order, or bounds or constraints tell the experts apart.
+            If `order` does not hold each expert once, or if bounds, constraints or likelihoods
+            differ between the experts.
 
         Examples
         --------
@@ -421,19 +436,22 @@ class MoEResults(Pictures):
         return relabelled(self, order)
 
     def fit_constrained(self, constraints: str) -> RestrictedFit:
-        """The local maximum under linear constraints, such as equal slopes ``"a[0,0] = a[1,0]"``.
+        """Find the local maximum under constraints such as equal slopes ``"a[0,0] = a[1,0]"``.
+
+        The constraints are linear.
 
         Parameters
         ----------
         constraints : str
-            Equations in `param_names`, or in terms such as ``"age = 0"`` where one parameter alone
-            is of that term, separated by commas or semicolons.
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
 
         Returns
         -------
         RestrictedFit
-            Parameters, standard errors and the likelihood ratio test, see
-            `moestat.fit_constrained`.
+            The parameters, their standard errors and the likelihood ratio test of the constraints,
+            see `moestat.fit_constrained`.
 
         Examples
         --------
@@ -447,16 +465,18 @@ class MoEResults(Pictures):
         return fit_constrained(self, constraints)
 
     def conf_int(self, alpha: float = 0.05) -> Any:
-        """Wald intervals of level ``1 - alpha`` of the parameters in `params`, one row each.
+        """Wald intervals of level ``1 - alpha`` for the parameters in `params`, one row each.
 
-        If the data do not distinguish two experts, the intervals are not valid, and an
-        `OverSpecifiedWarning` is raised.
+        If the data do not distinguish two experts, the intervals are not valid, and the method
+        issues an `OverSpecifiedWarning`.
         """
         self._warn_of_order()
         return self._labelled(self._interval(alpha), ["lower", "upper"])
 
     def classification_table(self, labels: Any) -> Any:
-        """A pandas table of known labels of the rows (n,) against their most probable experts.
+        """Cross-tabulate known labels (n,) of the rows and their most probable experts.
+
+        The result is a pandas data frame with one row per label and one column per expert, from 1.
 
         Examples
         --------
@@ -476,10 +496,11 @@ class MoEResults(Pictures):
     def classes(self, alpha: float = 0.05) -> pd.DataFrame:
         """Sizes of the classes and means of the responses within them, with standard errors.
 
-        A class is what an expert describes.  Its size is the mean gate probability over the rows,
-        or groups; its mean is that of the expert over the rows, weighted by the gate,
-        ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Errors are by the delta method at the inputs of
-        the fit; intervals of sizes and probabilities are made on the logit scale.
+        Each expert describes one class.  The size of a class is the mean gate probability over the
+        rows or groups.  Its mean is the mean of the expert over the rows, weighted by the gate:
+        ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Standard errors come from the delta method at
+        the inputs of the fit.  Intervals of sizes and probabilities are computed on the logit
+        scale.
 
         Parameters
         ----------
@@ -489,8 +510,9 @@ class MoEResults(Pictures):
         Returns
         -------
         DataFrame
-            Columns ``estimate``, ``error``, ``lower`` and ``upper``; rows by class, from 1, and
-            quantity, "size", "mean", or the probability of each class of a response.
+            Columns ``estimate``, ``error`` (the standard error), ``lower`` and ``upper``.  There is
+            one row for each class, from 1, and quantity: "size", "mean", or the probability of each
+            class of a response.
 
         Raises
         ------
@@ -508,40 +530,46 @@ class MoEResults(Pictures):
         return classes(self, alpha)
 
     def distal(self, outcome: Any, method: str = "bch", *, assignment: str = "modal") -> ThreeStep:
-        """Means, or probabilities, in each class of a variable outside the model.
+        """Estimate the mean, or probabilities, of an external variable within each class.
 
-        Units, rows or groups of rows, are assigned to classes, and the errors of that are corrected
-        for.  Standard errors count that the classes are estimated.
+        The units, which are rows or groups of rows, are assigned to classes, and the estimates are
+        corrected for classification errors.  Standard errors take into account that the classes are
+        estimated.
 
         Parameters
         ----------
         outcome : array_like of shape (n,)
-            The variable; words, flags or two values are categories.  In a fit with groups it is
-            the same for all rows of a group.
+            The external variable.  Strings, truth values, or numbers with only two distinct values
+            are treated as categories.  In a fit with groups the variable must be the same for all
+            rows of a group.
         method : {"bch", "ml", "two-step"}
-            "bch": weights that undo the errors, for any distribution (Bolck, Croon and Hagenaars
-            2004); "ml": the likelihood of the assignments, with a normal outcome in each class, or
-            a categorical one (Vermunt 2010); "two-step": that of the responses with the experts as
-            they were fitted (Bakk and Kuha 2018).  The last two are more efficient, and wrong where
-            an outcome is not normal within classes.
+            "bch" uses weights that correct the classification errors and is valid for any
+            distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the
+            assignments, with a normal or categorical outcome in each class (Vermunt 2010).
+            "two-step" maximises the likelihood of the responses with the experts fixed at their
+            estimates (Bakk and Kuha 2018).  "ml" and "two-step" are more efficient than "bch", but
+            they are wrong if a numeric outcome is not normal within classes.
         assignment : {"modal", "proportional"}
-            To the most probable class, or to all in proportion to their probabilities.
+            "modal" assigns a unit to its most probable class; "proportional" assigns it to all
+            classes in proportion to their probabilities.
 
         Returns
         -------
         ThreeStep
-            ``params``, ``bse``, ``conf_int()``, ``tests``, ``classification``; a table if printed.
+            The estimates ``params`` with ``bse``, ``conf_int()``, ``tests`` and
+            ``classification``.  It prints as a table.
 
         Raises
         ------
         ValueError
-            If the fit has one expert, the outcome is not one value for each unit, or the
-            assignments do not tell the classes apart.
+            If the fit has one expert, the outcome does not have one value for each unit, or the
+            assignments do not distinguish the classes.
 
         Notes
         -----
-        The outcome must be independent of the responses given the class.  That fails where it
-        depends on inputs of the experts or of the gate within a class.
+        The method assumes that the outcome is independent of the responses given the class.  The
+        assumption fails if, within a class, the outcome depends on inputs of the experts or of the
+        gate.
 
         Examples
         --------
@@ -557,31 +585,35 @@ class MoEResults(Pictures):
         return distal(self, outcome, method, assignment)
 
     def covariates(self, X: Any, method: str = "ml", *, assignment: str = "modal") -> ThreeStep:
-        """Log-odds of the classes against the last one, given variables outside the model.
+        """Regress class membership on external variables by a multinomial logit.
+
+        The coefficients are log-odds of each class against the last one.
 
         Parameters
         ----------
         X : array_like or table of shape (n, d)
-            The variables, numbers; in a fit with groups the same for all rows of a group.
+            The numeric external variables.  In a fit with groups they must be the same for all
+            rows of a group.
         method : {"ml", "bch", "two-step"}
-            As of `distal`.
+            The same as in `distal`.
         assignment : {"modal", "proportional"}
-            As of `distal`.
+            The same as in `distal`.
 
         Returns
         -------
         ThreeStep
-            Coefficients of a multinomial logit by class, with Wald's tests of each variable.
+            The coefficients of the multinomial logit by class, with a Wald test of each variable.
 
         Raises
         ------
         ValueError
-            As of `distal`.
+            In the same cases as `distal`.
 
         Notes
         -----
-        Vermunt (2010), eq. (15); Bakk and Kuha (2018), eq. (6).  A gate that reads these variables,
-        ``gate_inputs=`` or the second part of a formula, is the one-step estimate.
+        The estimating equations are those of Vermunt (2010), eq. (15), and Bakk and Kuha (2018),
+        eq. (6).  The corresponding one-step estimate is a fit whose gate uses these variables,
+        through ``gate_inputs=`` or the second part of a formula.
 
         Examples
         --------
@@ -598,16 +630,19 @@ class MoEResults(Pictures):
         return covariates(self, X, method, assignment)
 
     def without_data(self) -> MoEResults:
-        """The same results without X and y, smaller to store; names and weights stay."""
+        """Return the same results without X and y, which need less storage.
+
+        The names of the columns and the weights are kept.
+        """
         return replace(self, data=None if self.data is None else without_rows(self.data))
 
     def save(self, path: str | Path) -> None:
-        """Store the results in a file that `moestat.load` reads, without pickle.
+        """Save the results, without pickle, in a file that `moestat.load` reads.
 
         Parameters
         ----------
         path : str or path
-            The file, a NumPy archive; ``.npz`` is the usual ending.
+            Path of the file, a NumPy archive; the usual extension is ``.npz``.
 
         Examples
         --------
@@ -622,10 +657,10 @@ class MoEResults(Pictures):
         write_record(path, self)
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Tables of the fit, its certificate and its parameters, by gate and expert.
+        """Summarise the fit, its certificate and its parameters in tables, by gate and expert.
 
-        Experts are numbered from 1.  Estimates have at least four digits, and at least two digits
-        of their standard error.
+        Experts are numbered from 1.  Estimates have at least four significant digits, and enough
+        digits to reach the second digit of their standard error.
 
         Parameters
         ----------
@@ -635,8 +670,8 @@ class MoEResults(Pictures):
         Returns
         -------
         Summary
-            Text when printed, HTML in a notebook; ``as_text``, ``as_latex``, ``as_html`` and
-            ``as_csv`` make strings of it.
+            It prints as text and is shown as HTML in a notebook.  Its methods ``as_text``,
+            ``as_latex``, ``as_html`` and ``as_csv`` return strings.
 
         Examples
         --------
@@ -649,12 +684,12 @@ class MoEResults(Pictures):
         return summarise(self, alpha)
 
     def explain(self) -> Explanation:
-        """What the certificate and each warning of the fit mean, and what to do, in order.
+        """Explain the certificate and each warning of the fit, in order, and what to do.
 
         Returns
         -------
         Explanation
-            Text when printed: what is seen, what it means for the numbers, and remedies.
+            It prints as text: what was observed, what it means for the estimates, and remedies.
 
         Examples
         --------
@@ -667,7 +702,7 @@ class MoEResults(Pictures):
         return explain(self)
 
     def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
-        """A table with one row per parameter, with the names of the data.
+        """Return a table with one row per parameter, labelled by the names of the data.
 
         Parameters
         ----------
@@ -677,11 +712,11 @@ class MoEResults(Pictures):
         Returns
         -------
         pandas.DataFrame
-            Columns ``part`` (gate or expert), ``expert`` (from 1), ``class`` (the class whose
-            log-odds against the last one it is of, where there are classes), ``term``,
-            ``estimate``, ``error``, ``z``, ``pvalue``, ``lower``, ``upper``, ``status``
-            (estimated, reference, fixed, on a bound, not identified) and ``name``, the name in
-            `param_names`.  Numbers that do not exist are NaN.
+            Columns ``part`` (gate or expert), ``expert`` (from 1), ``class`` (for classes: the
+            class to whose log-odds against the last class the parameter belongs), ``term``,
+            ``estimate``, ``error`` (the standard error), ``z``, ``pvalue``, ``lower``, ``upper``,
+            ``status`` (estimated, reference, fixed, on a bound, not identified) and ``name`` (the
+            name in `param_names`).  Quantities that do not exist are NaN.
 
         Examples
         --------

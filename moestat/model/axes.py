@@ -78,59 +78,65 @@ def family(
     equal: str | Iterable[str] | Mapping[str, Any] = (),
     fixed: Mapping[str, Any] | None = None,
 ) -> Family:
-    """A family of mixtures of experts, by the names of its axes.
+    """Build a family of mixtures of experts from its likelihood, gate and expert.
 
-    Where gate and expert both have a block of one name, the blocks of the family are ``gate_`` and
-    ``expert_`` with that name.
+    If the gate and the expert each have a block of parameters with the same name, the family
+    distinguishes the two blocks by the prefixes ``gate_`` and ``expert_``.
 
     Parameters
     ----------
     likelihood : str, mapping, Likelihood or list of these
-        A list is for several responses of a row, independent within an expert, each with its own
-        likelihood; a table in it may hold the ``response``'s name, "y1", "y2" and so on by default,
-        with which its blocks end, and for classes ``n_classes``.  A name is one of
-        ``moestat.model.likelihoods.LIKELIHOODS``; a table has ``name`` and options:
-        ``{"name": "binomial", "trials": 8}`` for successes in eight trials; a likelihood may be
-        of your own, as gates and experts may.  ``{"experts": ["gaussian", "student-t", {"name":
-        "uniform", "low": 0, "high": 9}]}`` has a likelihood for each expert, of one kind of
-        response; besides those there are "uniform" for numbers and ``{"name": "point", "at": 0}``
-        for counts, which have no mean.
+        A name is one of ``moestat.model.likelihoods.LIKELIHOODS``.  A table has ``name`` and
+        options, such as ``{"name": "binomial", "trials": 8}`` for the number of successes in eight
+        trials.  You may also define your own likelihood, as well as your own gate and expert.  A
+        list describes several responses of each row, which are independent within an expert; each
+        response has its own likelihood.  A table in this list may also hold ``response``, the name
+        of the response ("y1", "y2" and so on by default), with which the names of its blocks end,
+        and, for classes, ``n_classes``.  The table ``{"experts": ["gaussian", "student-t", {"name":
+        "uniform", "low": 0, "high": 9}]}`` gives each expert its own likelihood; all of these must
+        be for the same kind of response.  Two further likelihoods are available here: "uniform" for
+        numbers and ``{"name": "point", "at": 0}`` for counts.  They have no mean.
     gate : str, mapping or Gate
         Name in ``moestat.model.gates.GATES``, or a table with ``name`` and the gate's options, such
-        as ``{"name": "competition", "activation": "silu"}``.  The default here is the sigmoid gate
-        of Pham et al. (2026); `moestat.fit` and the other functions that take a likelihood by its
-        name have the softmax gate, as other programs do.
+        as ``{"name": "competition", "activation": "silu"}``.  The default of this function is the
+        sigmoid gate of Pham et al. (2026).  The default of `moestat.fit`, and of the other
+        functions that accept the name of a likelihood, is the softmax gate, as in other software.
     expert : str, mapping or Expert
         Name in ``moestat.model.experts.EXPERTS``, or a table with ``name`` and the expert's
         options, such as ``{"name": "ffn", "hidden": 3}``.
     n_experts : int, optional
-        Number of experts k >= 1; 2 by default, or as many as there are likelihoods by expert.
+        Number of experts k >= 1.  The default is 2, or the number of likelihoods if each expert
+        has its own.
     n_features : int
         Number of inputs d >= 1.
     n_classes : int, optional
-        Number of classes K >= 2, 2 by default; not for a continuous response.
+        Number of classes K >= 2; 2 by default.  It is not allowed for a continuous response.
     bounds : mapping of str to (float, float), optional
-        Lower and upper bound of whole blocks, replacing the defaults of the gate and expert.
-        Fits to data respect these, and otherwise have bounds that scale with the data; ``bounds =
-        F.box`` asks for the compact parameter space of a family F of the papers.
+        Lower and upper bound of all parameters of a block; these replace the defaults of the gate
+        and the expert.  Fits to data respect the bounds given here; the bounds of the other blocks
+        scale with the data.  With ``bounds=F.box`` a fit uses the compact parameter space of the
+        papers for a family F.
     gate_inputs, expert_inputs : iterable of int, optional
-        Inputs, from 0, that the gate and the experts read; all by default.  The coefficients of
-        the others are pinned to 0.  ``gate_inputs=[]`` is a constant gate.  A list of such lists,
-        ``expert_inputs=[[0], [0, 1]]``, has the inputs of each expert.
+        Positions, from 0, of the inputs that the gate and the experts use; all inputs by default.
+        The coefficients of the other inputs are fixed at 0.  With ``gate_inputs=[]`` the gate is
+        constant.  A list of lists, such as ``expert_inputs=[[0], [0, 1]]``, gives the inputs of
+        each expert separately.
     offset : int, optional
-        An input that is added to the linear predictor of every expert as it is, with the
-        coefficient 1, and that the gate does not read.
+        Position, from 0, of an input that is added to the linear predictor of every expert with
+        the fixed coefficient 1.  The gate does not use this input.
     equal : str, iterable of str, or mapping, optional
-        Blocks that are the same for all experts: ``equal="nu"`` for one variance, ``equal=["a"]``
-        for common slopes; or a table of blocks with sets of experts whose coefficients are
-        equal, ``{"a": [[0, 1]]}``, of all inputs or of some, ``{"a": [{"inputs": [1],
-        "experts": [0, 1]}]}``, in `moestat.fit` also by name: ``{"a": [["x1", "x2"]]}`` has
-        those of x1, and those of x2, equal for all experts.  A gate with equal slopes, which are
-        those of the reference and so 0, is constant.
+        Blocks whose parameters are equal for all experts: ``equal="nu"`` gives one common variance,
+        ``equal=["a"]`` common slopes.  A table of blocks lists the sets of experts whose
+        coefficients are equal: ``{"a": [[0, 1]]}`` for all inputs, ``{"a": [{"inputs": [1],
+        "experts": [0, 1]}]}`` for some inputs.  In `moestat.fit` inputs may be given by name:
+        ``{"a": [["x1", "x2"]]}`` makes the slopes of x1 equal for all experts, and likewise the
+        slopes of x2.  If the slopes of a gate are equal, they equal those of the reference, which
+        are 0, and the gate is constant.
     fixed : mapping, optional
-        Blocks with known coefficients: ``{"b": 0}`` for all, ``{"b": {0: 2.0}}`` for expert 0,
-        ``{"a": {(0, 1): 1.0}}`` for expert 0 and input 1, ``{"a": {"x1": 0}}`` by name in
-        `moestat.fit`.  Experts count from 0, as in names of parameters.
+        Known values of coefficients by block: ``{"b": 0}`` for all experts, ``{"b": {0: 2.0}}`` for
+        expert 0, ``{"a": {(0, 1): 1.0}}`` for expert 0 and input 1, and in `moestat.fit`
+        ``{"a": {"x1": 0}}`` for an input by name.  Experts are numbered from 0, as in the names of
+        parameters.
 
     Returns
     -------
@@ -140,7 +146,8 @@ def family(
     Raises
     ------
     ValueError
-        If a name is unknown, a size too small, or a bound not an increasing finite pair.
+        If a name is unknown, a size is too small, or a bound is not an increasing pair of finite
+        numbers.
 
     Examples
     --------
@@ -150,13 +157,13 @@ def family(
     >>> family("gaussian", gate="competition", expert={"name": "ffn", "hidden": 2}).n_params
     14
 
-    Experts that read the first of two inputs, and a gate that reads the second:
+    In this family the experts use the first of two inputs, and the gate uses the second:
 
     >>> F = family("gaussian", gate="softmax", n_features=2, gate_inputs=[1], expert_inputs=[0])
     >>> [name for j, name in enumerate(F.param_names) if F.lower[j] < F.upper[j]][:4]
     ['beta0[0]', 'beta1[0,1]', 'b[0]', 'a[0,0]']
 
-    A regression function with raw sigmoid gates of quadratic scores:
+    This family is a regression function with raw sigmoid gates of quadratic scores:
 
     >>> relu = {"name": "activation", "activation": "relu", "weighted": False}
     >>> F = family("least-squares", gate="sigmoid-quadratic", expert=relu, n_features=2)

@@ -256,26 +256,31 @@ def lasso_path(
 
     Notes
     -----
-    A fit minimises, per row, ``-log L / n + penalty * sum_g w_g (r |u_g| + (1 - r) |u_g|^2 / (2
-    sqrt(m_g)))`` with r the `l1_ratio`, the coefficients u_g of a group (m_g of them), and ``w_g =
-    sqrt(m_g)`` (Yuan and Lin 2006).  Coefficients are those of inputs in
-    standard deviations: the path does not depend on units.  Slopes of a softmax gate are those
-    of all experts, so that none is the reference; of classes they are contrasts to the last one.
-    This is the penalised likelihood of Khalili and Chen (2007) and Khalili (2010) with the
-    lasso, without their factor of an expert's weight, as in Chamroukhi and Huynh (2019), and with
-    an expert's slopes in its own standard deviations, as in Staedler, Buehlmann and van de Geer
-    (2010): a deviation that shrinks costs what its slopes then are.
+    Each fit minimises, per row, ``-log L / n + penalty * sum_g w_g (r |u_g| + (1 - r) |u_g|^2 / (2
+    sqrt(m_g)))``.  Here r is the `l1_ratio`, u_g are the m_g coefficients of a group, and ``w_g =
+    sqrt(m_g)`` (Yuan and Lin 2006).  The coefficients belong to inputs that are divided by their
+    standard deviations, so the path does not depend on units.  The softmax gate has penalised
+    slopes for all experts, so none of them is the reference.  The slopes of classes are contrasts
+    to the last class.  The objective is the penalised likelihood of Khalili and Chen (2007) and
+    Khalili (2010) with the lasso, but without their factor for the weight of an expert, as in
+    Chamroukhi and Huynh (2019).  The slopes of an expert are measured in units of its own standard
+    deviation, as in Staedler, Buehlmann and van de Geer (2010); so if the standard deviation
+    shrinks, the penalty on its slopes grows.
 
-    The log-likelihood is not concave: fits are stationary points, and ``residual`` says how well;
-    ``certified`` those with no negative curvature and no variance on its lower bound.  A
-    path begins with the best fit without slopes.  The inputs that BIC chooses are searched by
-    `moestat.fit` without penalty, the path is followed from what is found, too, up and down, and
-    the lower of two fits stays.  ``df`` counts coefficients that are not 0 (Zou, Hastie and
-    Tibshirani 2007), of a gate's input at most k - 1, and what is not penalised; with squares in
-    the penalty it is their effective number, ``tr((H + Q)^-1 H)`` with the Hessians H of the data
-    and Q of the squares (Gray 1992), whose norms count as none.
+    The log-likelihood is not concave.  The fits are therefore stationary points, and ``residual``
+    measures how accurately each fit is stationary.  A fit is ``certified`` if, in addition, no
+    curvature is negative and no variance is on its lower bound.  The path begins with the best fit
+    without slopes.  `moestat.fit` then searches for fits without penalty on the inputs that BIC
+    chooses.  The path is also followed from the results of these searches, up and down, and for
+    each penalty the fit with the lower objective is kept.
 
-    Interrupted (Ctrl-C), it raises `KeyboardInterrupt`.
+    For the lasso, ``df`` is the number of penalised coefficients that are not 0 (Zou, Hastie and
+    Tibshirani 2007), with at most k - 1 for each input of the gate, plus the number of coefficients
+    without penalty.  If the penalty contains squares, ``df`` is the effective number of parameters
+    ``tr((H + Q)^-1 H)``, where H is the Hessian of the data term and Q that of the squares (Gray
+    1992); the norms do not contribute to it.
+
+    After an interrupt (Ctrl-C), the function raises `KeyboardInterrupt`.
 
     Examples
     --------

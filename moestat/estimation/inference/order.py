@@ -129,13 +129,18 @@ def bootstrap_lrt(
 
     Notes
     -----
-    McLachlan (1987).  Fits that are not certified are left out, counted, and replaced by those to
-    other resamples, up to three times.  The statistic is that
-    of fits to the data made again in the way of those to resamples: from the parameters that these
-    are drawn from, and from the smaller fit with one expert split, or a fresh one, in a race; with
-    ``starts=`` by these.  So all of them are looked for alike.
+    The test is the parametric bootstrap of McLachlan (1987).  A resample is left out if one of its
+    two fits is not certified.  Such resamples are counted and replaced by further ones, at most
+    three times `n_resamples`.
 
-    After Ctrl-C, the result has the resamples so far, with an `InterruptedWarning`.
+    The observed statistic comes from new fits to the data, which are searched in the same way as
+    the fits to the resamples, so that the maxima are comparable.  The smaller model starts from
+    the parameters from which the resamples are drawn.  The larger model is fitted by a race that
+    starts from the new smaller fit with one of its experts split, or with a new expert.  If you
+    give ``starts=``, all fits use these starts instead.
+
+    After an interrupt (Ctrl-C), the function issues an `InterruptedWarning` and returns the result
+    of the resamples so far.
 
     Examples
     --------
