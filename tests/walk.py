@@ -52,7 +52,9 @@ def walk(question: Callable[[], Any]) -> tuple[dict[str, tuple[str, int]], int, 
 
 def _data() -> tuple[Any, Any]:
     truth = moestat.family("gaussian", gate="softmax", n_experts=2)
-    theta = truth.pack({"beta0": [0, 0], "beta1": [4, 0], "a": [2, -2], "b": [1, 0], "nu": [0.1, 0.1]})
+    theta = truth.pack(
+        {"beta0": [0, 0], "beta1": [4, 0], "a": [2, -2], "b": [1, 0], "nu": [0.1, 0.1]}
+    )
     return moestat.sample(truth, theta, 500, rng=0, design=moestat.Uniform(-1.0, 1.0))
 
 

@@ -104,7 +104,5 @@ def test_a_group_that_is_not_in_the_fit_has_the_population_s_prediction(data):
     both = moestat.fit_formula(
         "cbind(y, z) ~ t | 1 | id", data, ["gaussian", "gaussian"], n_experts=2, rng=0
     )
-    with pytest.raises(
-        ValueError, match="errors for known groups are those of fits of one"
-    ):
+    with pytest.raises(ValueError, match="errors for known groups are those of fits of one"):
         both.response("z").get_prediction(new, groups=[0, 1])

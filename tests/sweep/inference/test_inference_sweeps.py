@@ -105,7 +105,11 @@ def test_curves_on_one_truth_see_the_same_data():
         ('["wald", "prediction"]', '["walds"]', "procedures must be a list of some of 'wald', "),
         ("group_size = 4", "group_size = 0", "group_size must be an integer >= 1, got 0"),
         ("nu = [0.25, 0.16]", "nu = [0.25]", "nu"),
-        ('["wald", "prediction"]', '["order"]', "n_starts must be an integer >= 1 for the procedur"),
+        (
+            '["wald", "prediction"]',
+            '["order"]',
+            "n_starts must be an integer >= 1 for the",
+        ),
         ("n_starts = 0", "n_starts = -1", "n_starts must be an integer >= 0, got -1"),
         ('likelihood = "gaussian"', 'noise = 1.0, likelihood = "least-squares"', ""),
     ],
