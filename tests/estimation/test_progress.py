@@ -70,9 +70,9 @@ def interrupted_after(monkeypatch):
 
 
 def test_a_fit_ends_with_the_best_start_so_far_and_says_so():
-    whole = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, rng=0)
+    whole = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, risk=0.01, rng=0)
     with interrupted_at("search 3 of"), pytest.warns(InterruptedWarning, match="interrupted"):
-        cut = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, rng=0)
+        cut = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, risk=0.01, rng=0)
     assert cut.certificate.certified
     assert cut.certificate.n_starts < whole.certificate.n_starts
     assert "the fit was interrupted" in " ".join(str(cut.summary()).split())
