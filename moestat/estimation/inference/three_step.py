@@ -350,6 +350,12 @@ def covariates(result: Any, X: Any, method: str, assignment: str) -> ThreeStep:
     return _answer(result, step, structure, method, assignment, title, whole)
 
 
+def _errors(covariance: FloatArray) -> FloatArray:
+    """Standard errors; NaN where negative weights of the assignments leave no positive variance."""
+    variances = np.diag(covariance)
+    return np.sqrt(np.where(variances >= 0.0, variances, np.nan))
+
+
 def _answer(
     result: Any,
     step: FirstStep,
@@ -373,7 +379,7 @@ def _answer(
     )
     value = matrix @ structure.report(beta) + shift
     index = pd.MultiIndex.from_tuples(structure.names, names=["class", "term"])
-    params, bse = pd.Series(value, index), pd.Series(np.sqrt(np.diag(both)), index)
+    params, bse = pd.Series(value, index), pd.Series(_errors(both), index)
     tests = tuple(
         chi_square(name, _wald(R @ value, R @ both @ R.T), len(R))
         for name, R in structure.contrasts()
@@ -406,7 +412,7 @@ def _answer(
         params=params,
         bse=bse,
         covariance=both,
-        bse_known=pd.Series(np.sqrt(np.diag(known)), index),
+        bse_known=pd.Series(_errors(known), index),
         tests=tests,
         classification=table,
         method=method,
