@@ -1,6 +1,6 @@
 """Walks through the code: which files a question enters, and how deep its calls are.
 
-    python -m tests.walk [fit | predict | figure | claim] [--calls]
+    python -m tests.walk [fit | predict | figure] [--calls]
 
 A reader who follows a question from its entry point to its answer opens these files.  Each walk is
 taken warm: loops are compiled and modules imported before it begins.  With ``--calls`` the first
@@ -70,13 +70,11 @@ def _predict() -> Callable[[], Any]:
 
 
 def _figure() -> Callable[[], Any]:
+    from moestat.sweep import create_store, load_spec, open_cells, run_cells
     from moestat.sweep.report.writing import write_report
-    from moestat.sweep.run.runner import open_cells, run_cells
     from moestat.sweep.spec.experiments import shipped
-    from moestat.sweep.spec.read import read_spec
-    from moestat.sweep.store.store import create_store
 
-    spec = read_spec(shipped("quickstart"))
+    spec = load_spec(shipped()["quickstart"])
 
     def question() -> None:
         with (

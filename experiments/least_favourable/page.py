@@ -161,8 +161,8 @@ def markdown(rows: Sequence[_Row]) -> str:
         "Where n is below the first number of *n of the pairs* the bound is that of the widest"
         " pair, and wider ones would give more; beyond the last number it is left empty."
         "  *Measured*: geometric means of the block's errors at the smallest and the largest n of a"
-        " committed sweep at the same truth, of fits with free masses, whose light atoms are"
-        " far off, where a pair's atoms have a tenth of their cell's mass at least.",
+        " committed sweep at the same truth, of fits with free masses, whose atoms of small"
+        " mass are far off, where a pair's atoms have a tenth of their cell's mass at least.",
         "",
         f"![Bounds and measured errors]({_PICTURE})",
         "",

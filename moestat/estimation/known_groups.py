@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from moestat.base.types import FloatArray
 from moestat.estimation.groups import posterior_of_rows, shares_in_groups
+from moestat.estimation.inference.delta import ERROR_STEP
 from moestat.estimation.inference.prediction import (
     Prediction,
     mixed_mean,
@@ -20,9 +21,6 @@ from moestat.estimation.inference.prediction import (
 from moestat.estimation.random_effects import laws_of_groups, means_of_groups
 
 __all__ = ["predict_known_groups"]
-
-_STEP = 1e-4
-"""Half of a difference along a standard error: an error of 1e-8 of the derivative."""
 
 
 def _root(result: Any) -> FloatArray:
@@ -65,8 +63,8 @@ def predict_known_groups(
 
     value, variance = predicted(theta), np.zeros(plain.predicted.shape)
     for column in _root(result).T:
-        up, down = (predicted(theta + side * column) for side in (_STEP, -_STEP))
-        variance += ((up - down) / (2.0 * _STEP)) ** 2
+        up, down = (predicted(theta + side * column) for side in (ERROR_STEP, -ERROR_STEP))
+        variance += ((up - down) / (2.0 * ERROR_STEP)) ** 2
     ends = partial(quantile, family, theta, X, shares=shares)
     if effects:
         mean, spread, nu = laws_of_groups(family, theta, data, X, labels)

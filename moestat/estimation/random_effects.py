@@ -142,6 +142,20 @@ def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Floa
     return nodes, share
 
 
+def _places(data: Any, labels: Any) -> tuple[IntArray, np.ndarray]:
+    """The number of the group of each label (n,), and whether the data have that group."""
+    own = Grouping(data.groups)
+    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
+    return place, own.names[place] == labels
+
+
+def _shifted(
+    eta: FloatArray, u: FloatArray, Z: FloatArray, place: IntArray, known: np.ndarray
+) -> FloatArray:
+    """Means (k, n) of normal rows within experts, with the effects u (k, G, q) of known groups."""
+    return eta[:, 0] + np.sum(u[:, place] * known[:, None] * Z, axis=2)
+
+
 def means_of_groups(
     family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
 ) -> FloatArray:
@@ -149,9 +163,7 @@ def means_of_groups(
 
     `shares` (k, n) are the probabilities of the experts.
     """
-    own = Grouping(data.groups)
-    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
-    known = own.names[place] == labels
+    place, known = _places(data, labels)
     if family.likelihood.effects.base is not None:
         nodes, given = (each[:, place] for each in _nodes_of_groups(family, theta, data))
         others = _REACH * np.linspace(-1.0, 1.0, _NODES)
@@ -162,10 +174,9 @@ def means_of_groups(
         for j in range(_NODES):
             mean += given[:, :, j] * _given(family, theta, design, nodes[:, :, j], None).mean()
         return np.sum(shares * mean, axis=0)
-    u = posterior_effects(family, theta, data)[0][:, place] * known[:, None]
-    mean = family.predictors(theta, np.ascontiguousarray(X.T))[:, 0]
-    mean = mean + np.sum(u * _random_design(family, X), axis=2)
-    return np.sum(shares * mean, axis=0)
+    u = posterior_effects(family, theta, data)[0]
+    eta = family.predictors(theta, np.ascontiguousarray(X.T))
+    return np.sum(shares * _shifted(eta, u, _random_design(family, X), place, known), axis=0)
 
 
 def laws_of_groups(
@@ -176,13 +187,11 @@ def laws_of_groups(
     These are that of the effects given the rows of a known group (k, n), or that of any group, and
     that of a row (k, n).
     """
-    own, Z = Grouping(data.groups), _random_design(family, X)
-    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
-    known = own.names[place] == labels
+    Z, (place, known) = _random_design(family, X), _places(data, labels)
     u, C = posterior_effects(family, theta, data)
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     L = factors(family.likelihood.effects, theta, _index(family))
-    mean = eta[:, 0] + np.sum(u[:, place] * known[:, None] * Z, axis=2)
+    mean = _shifted(eta, u, Z, place, known)
     told = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
     spread = np.where(known, told, np.sum((Z @ L) ** 2, axis=2))
     return mean, spread, np.exp(eta[:, 1])

@@ -196,6 +196,12 @@ def sweeps_of_inference(case: Case) -> Iterator[Cell]:
         if refusal or foreign:
             yield Cell(name, FAILS if foreign else REFUSED, str(foreign or refusal))
             continue
+        _, refusal, foreign = asked(
+            lambda name=name, procedure=procedure, made=made: procedure.check(name, made)
+        )
+        if refusal or foreign:
+            yield Cell(name, FAILS if foreign else REFUSED, str(foreign or refusal))
+            continue
         observed = Observed(made, np.random.default_rng(0), np.random.default_rng(1))
         found, refusal, foreign = asked(
             lambda procedure=procedure, observed=observed: procedure.judge(observed)

@@ -9,15 +9,12 @@ from scipy.special import expit, logit
 
 from moestat.base.types import FloatArray
 from moestat.estimation.groups import Grouping
-from moestat.estimation.inference.delta import normal_reach, of_experts
+from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach, of_experts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["classes"]
-
-_STEP = 1e-100
-"""A complex step has no rounding error: it need only be small."""
 
 
 def _shares_and_means(
@@ -64,8 +61,8 @@ def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
         of_fit = np.arange(result.theta.size)[at]
         for j in np.flatnonzero(result.free[at]):
             moved = theta.astype(complex)
-            moved[j] += 1j * _STEP
-            slope[:, of_fit[j]] += reported(moved).imag / _STEP
+            moved[j] += 1j * COMPLEX_STEP
+            slope[:, of_fit[j]] += reported(moved).imag / COMPLEX_STEP
         error = result._errors_of(slope)
         labels = None
         if family.likelihood.support is not None:

@@ -14,15 +14,13 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.covariance import rows_of_scores
+from moestat.estimation.inference.delta import ERROR_STEP
 from moestat.estimation.inference.found import Found, found
 
 __all__ = ["ASSIGNMENTS", "FirstStep", "assigned", "classification_errors", "first_step"]
 
 ASSIGNMENTS = ("modal", "proportional")
 """Each unit to its most probable expert, or to all in proportion to their probabilities."""
-
-_STEP = 1e-4
-"""Half of a difference along a standard error: an error of 1e-8 of the derivative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class FirstStep:
 
     def at(self, direction: int, side: float) -> tuple[FloatArray, FloatArray]:
         """Prior and posterior probabilities (m, k) at parameters moved along a column of L."""
-        theta = self.inner.theta + side * _STEP * self.inner.known.told[:, direction]
+        theta = self.inner.theta + side * ERROR_STEP * self.inner.known.told[:, direction]
         return _probabilities(self.inner, theta)
 
     def derivative(self, of: Any) -> FloatArray:
@@ -62,7 +60,7 @@ class FirstStep:
         ]
         if not sides:
             return np.zeros((np.size(of(self.prior, self.posterior)), 0))
-        return np.column_stack([(up - down) / (2.0 * _STEP) for up, down in sides])
+        return np.column_stack([(up - down) / (2.0 * ERROR_STEP) for up, down in sides])
 
 
 def _probabilities(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -13,13 +13,24 @@ from moestat.base.validate import real_in
 from moestat.model.family import Family
 from moestat.model.plain import blocks_of, predictors, weights
 
-__all__ = ["features", "gradients", "normal_reach", "of_experts", "predictions"]
+__all__ = [
+    "COMPLEX_STEP",
+    "ERROR_STEP",
+    "features",
+    "gradients",
+    "normal_reach",
+    "of_experts",
+    "predictions",
+]
 
 _ROWS = 4096
 """Rows whose derivatives are in memory at a time."""
 
-_STEP = 1e-100
+COMPLEX_STEP = 1e-100
 """A complex step has no rounding error: it need only be small."""
+
+ERROR_STEP = 1e-4
+"""Half of a difference along a standard error: an error of 1e-8 of the derivative."""
 
 _SIDE = 1e-5
 """Step of a predictor of size 1 within one expert: an error of 1e-10 of the change of its mean."""
@@ -45,9 +56,9 @@ def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, A
     mean = likelihood.spread(eta.real)[0]
     if np.iscomplexobj(eta):
         side = _SIDE * (1.0 + np.abs(np.where(eta.imag != 0.0, eta.real, 0.0)).max(axis=1))
-        step = side[:, None] * eta.imag / _STEP
+        step = side[:, None] * eta.imag / COMPLEX_STEP
         sides = (likelihood.spread(eta.real + sign * step)[0] for sign in (1.0, -1.0))
-        mean = mean + 1j * _STEP * (next(sides) - next(sides)) / (2.0 * side)
+        mean = mean + 1j * COMPLEX_STEP * (next(sides) - next(sides)) / (2.0 * side)
     return weight, mean[:, None]
 
 
@@ -89,8 +100,8 @@ def gradients(
             if family.channels[c].shared and i:
                 continue
             moved = theta.astype(complex)
-            moved[first] += 1j * _STEP
-            slope = predictions(family, moved, X[rows]).imag / _STEP
+            moved[first] += 1j * COMPLEX_STEP
+            slope = predictions(family, moved, X[rows]).imag / COMPLEX_STEP
             others = np.arange(1, int(family.width[c]))
             gradient[first] = slope
             gradient[first + others] = phi[family.offset[c] + others - 1][:, None] * slope

@@ -23,7 +23,7 @@ from moestat.estimation.inference.classification import (
     classification_errors,
     first_step,
 )
-from moestat.estimation.inference.delta import normal_reach
+from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.inference.hypotheses import TestResult, chi_square
 from moestat.estimation.inference.structures import Levels, Logit, Means, Normal, Structure
 from moestat.estimation.reading.inputs import read_inputs
@@ -37,9 +37,6 @@ __all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
 
 METHODS = ("bch", "ml", "two-step")
 """Weights that undo the errors; the likelihood of the assignments; that of the responses."""
-
-_STEP = 1e-100
-"""A complex step has no rounding error: it need only be small."""
 
 _CONVERGED = 1e-9
 """Decrement of Newton's method, in units of log-likelihood, at which a third step ends."""
@@ -190,8 +187,8 @@ class _ThirdStep:
 
     def jacobian(self, beta: FloatArray, tables: FloatArray) -> FloatArray:
         """Derivatives (p, p) of the sum in beta, by complex steps (Squire and Trapp 1998)."""
-        moves = beta + 1j * _STEP * np.eye(beta.size)
-        return np.column_stack([self.total(move, tables).imag / _STEP for move in moves])
+        moves = beta + 1j * COMPLEX_STEP * np.eye(beta.size)
+        return np.column_stack([self.total(move, tables).imag / COMPLEX_STEP for move in moves])
 
     def solve(self, tables: FloatArray) -> FloatArray:
         """The root (p,) of the sum that is a maximum near the start."""
@@ -241,8 +238,8 @@ class _ThirdStep:
             for t in range(tables.shape[0]):
                 for s in range(tables.shape[1]):
                     side = tables.astype(complex)
-                    side[t, s] += 1j * _STEP
-                    slope = self.total(beta.astype(complex), side).imag / _STEP
+                    side[t, s] += 1j * COMPLEX_STEP
+                    slope = self.total(beta.astype(complex), side).imag / COMPLEX_STEP
                     apart = step.posterior[:, t] * (self.assignment[:, s] - tables[t, s])
                     moved = moved + np.outer(apart / total[t], slope)
         inverse = np.linalg.inv(self.jacobian(beta, tables))
@@ -370,8 +367,8 @@ def _answer(
     import pandas as pd
 
     third, tables, beta = _corrected(step, structure, method, assignment)
-    moves = beta + 1j * _STEP * np.eye(beta.size)
-    outward = np.column_stack([structure.report(move).imag / _STEP for move in moves])
+    moves = beta + 1j * COMPLEX_STEP * np.eye(beta.size)
+    outward = np.column_stack([structure.report(move).imag / COMPLEX_STEP for move in moves])
     matrix = np.eye(len(outward)) if scale is None else scale
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
     both, known = (

@@ -19,23 +19,9 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from moestat.networks.smoe import (
-    CompeteSMoE,
-    CompeteSMoEv1,
-    CompetitionMoE,
-    CompetitionMoEv1,
-    SMoE,
-    auxiliary_loss,
-)
+from moestat.networks.smoe import auxiliary_loss
+from tests.networks.smoe.kinds import KINDS, D, N, T
 
-D, N, T = 8, 4, 32
-KINDS = {
-    "smoe": SMoE,
-    "compete": CompeteSMoE,
-    "compete-v1": CompeteSMoEv1,
-    "competition": CompetitionMoE,
-    "competition-v1": CompetitionMoEv1,
-}
 OPTIONS = {
     "plain": {},
     "balance": {"balance": 0.5},

@@ -20,7 +20,6 @@ from moestat.networks.smoe import (
     CompeteSMoE,
     CompeteSMoEv1,
     CompetitionMoE,
-    CompetitionMoEv1,
     CosineRouter,
     FixedRouter,
     GatedExperts,
@@ -38,15 +37,7 @@ from moestat.networks.smoe import (
 )
 from moestat.networks.smoe.experts.stacked import HIDDEN_ACTIVATIONS, _multiplies_groups
 from moestat.networks.smoe.responses import RESPONSES
-
-D, N, T = 8, 4, 32
-KINDS = {
-    "smoe": SMoE,
-    "compete": CompeteSMoE,
-    "compete-v1": CompeteSMoEv1,
-    "competition": CompetitionMoE,
-    "competition-v1": CompetitionMoEv1,
-}
+from tests.networks.smoe.kinds import KINDS, D, N, T
 
 
 def layer_of(kind=SMoE, **options):

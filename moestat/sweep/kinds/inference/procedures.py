@@ -18,6 +18,7 @@ from moestat.estimation.inference.profile import profile
 from moestat.estimation.inference.selection import CRITERIA, select
 from moestat.estimation.searching import search_of
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
+from moestat.sweep.kinds.inference.trial import Trial
 
 _LEVEL = 0.05
 
@@ -30,6 +31,20 @@ class Procedure:
     found: Callable[[Observed], Outcomes | None]  # None without a certified fit
     labels: Callable[[Observed], Iterable[str]]  # those of the outcomes of a certified fit
     item: str = "fit"  # what stands in for the items where there is none
+    searches: bool = False  # whether it searches for other maxima, from starts
+    of_means: bool = False  # whether it is of conditional means
+
+    def check(self, name: str, trial: Trial) -> None:
+        """Raise unless the procedure, called `name`, can judge cells of the trial."""
+        if self.searches and trial.n_starts == 0:
+            raise ValueError(
+                f"n_starts must be an integer >= 1 for the procedure {name!r}, which searches"
+            )
+        if self.of_means and trial.family.likelihood.support is not None:
+            raise ValueError(
+                f"procedures: {name!r} judges intervals of means, which the likelihood"
+                f" {trial.family.likelihood.name!r} does not have"
+            )
 
     def judge(self, observed: Observed) -> Outcomes:
         """Outcomes by label and item."""
@@ -207,7 +222,9 @@ def _selection(observed: Observed) -> Outcomes:
 
 PROCEDURES: Mapping[str, Procedure] = {
     "wald": Procedure(0.95, _wald, lambda own: [f"Wald, {k}" for k in _covariances(own)]),
-    "prediction": Procedure(0.95, _prediction, lambda _: [f"mean, {k}" for k in _MEAN_KINDS]),
+    "prediction": Procedure(
+        0.95, _prediction, lambda _: [f"mean, {k}" for k in _MEAN_KINDS], of_means=True
+    ),
     "profile": Procedure(0.95, _profile, lambda _: ["profile"]),
     "bootstrap": Procedure(
         0.95,
@@ -215,7 +232,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         lambda _: [f"bootstrap {k}, {m}" for k, methods in _RESAMPLED.items() for m in methods],
     ),
     "nested": Procedure(0.05, _nested, lambda _: _NESTED, "last input"),
-    "order": Procedure(0.05, _order, lambda _: _ORDER, "one more expert"),
-    "selection": Procedure(None, _selection, lambda _: ()),
+    "order": Procedure(0.05, _order, lambda _: _ORDER, "one more expert", searches=True),
+    "selection": Procedure(None, _selection, lambda _: (), searches=True),
 }
 """Procedures by name."""

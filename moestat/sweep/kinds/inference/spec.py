@@ -39,7 +39,10 @@ class InferenceSpec(RunsSpec[Trial]):
         if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):
             known = ", ".join(map(repr, PROCEDURES))
             raise ValueError(f"procedures must be a list of some of {known}, got {short(names)}")
-        return make_trial(fields)
+        trial = make_trial(fields)
+        for name in trial.procedures:
+            PROCEDURES[name].check(name, trial)
+        return trial
 
     def bytes_of(self, run: Trial) -> float:
         """A sample and its resample while they are fitted."""

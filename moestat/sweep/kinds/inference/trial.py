@@ -67,16 +67,6 @@ def make_trial(fields: Mapping[str, Any]) -> Trial:
     }
     if "n_starts" in fields:
         counts["n_starts"] = positive_int("n_starts", fields["n_starts"], 0)
-    searched = [name for name in fields["procedures"] if name in ("order", "selection")]
-    if searched and counts.get("n_starts") == 0:
-        raise ValueError(
-            f"n_starts must be an integer >= 1 for the procedure {searched[0]!r}, which searches"
-        )
-    if "prediction" in fields["procedures"] and truth.family.likelihood.support is not None:
-        raise ValueError(
-            "procedures: 'prediction' judges intervals of means, which the likelihood"
-            f" {truth.family.likelihood.name!r} does not have"
-        )
     return Trial(
         n=positive_int("n", fields["n"], maximum=None),
         truth=truth,
