@@ -45,47 +45,56 @@ def fit_formula(
     scope: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> MoEResults:
-    """Maximum-likelihood fit of a mixture of experts that a formula describes.
+    """Fit a mixture of experts that a formula describes, by maximum likelihood.
 
-    In ``"wage ~ age + C(region) | age"`` the experts read age and region, the gate age alone.
-    Without a bar both read the same terms; ``| 1`` is a constant gate.
+    In ``"wage ~ age + C(region) | age"`` the terms before the bar, age and region, are inputs of
+    the experts, and the term after it, age, is an input of the gate.  Without a bar all terms are
+    inputs of both; ``| 1`` is a gate without inputs.
 
     Parameters
     ----------
-    formula : str
-        Response, ``~``, terms of the experts and, after ``|``, those of the gate, in the grammar
-        of the package formulaic: columns of `data`, categories (words, or ``C(x)``), interactions
-        ``a:b`` and ``a * b``, functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)`` and
-        those of the caller's, ``I(x ** 2)``, ``.`` for all other columns, names with spaces in
-        back-ticks, and ``offset(log(t))`` among the terms of the experts.  A response that is
-        censored from above is ``Surv(time, event)``, with an event of 1 where it was seen; one
-        with two bounds is ``cbind(low, high)``.  A table has a formula for each expert, ``{"1":
-        "y ~ x", "2": "y ~ x + z"}``, with the same response, gate, groups and offset; without a
-        bar the gate reads the terms of all.
+    formula : str or mapping
+        ``"response ~ terms of the experts | terms of the gate | group"``; the second and third
+        parts are optional.  The grammar is that of the package formulaic:
+
+        - columns of `data`, with names that contain spaces in back-ticks; ``.`` stands for all
+          other columns;
+        - categories, which are columns of words, or ``C(x)``;
+        - interactions, ``a:b`` and ``a * b``;
+        - functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)``, ``I(x ** 2)``, and your
+          own;
+        - ``offset(log(t))`` among the terms of the experts.
+
+        A response that is censored from above is ``Surv(time, event)``, where event is 1 if the
+        time was observed.  A response between two bounds is ``cbind(low, high)``.  A mapping has a
+        formula for each expert, ``{"1": "y ~ x", "2": "y ~ x + z"}``, with the same response,
+        gate, groups and offset; without a bar, the terms of all experts are inputs of the gate.
     data : table, mapping of str to array_like of shape (n,), or source of rows
-        The data, n rows, of pandas, polars, pyarrow or another library that narwhals knows; only
-        columns that are named are read.  A source is read in parts and need not fit into memory:
-        the path of a Parquet file, of a folder of them or a pattern such as ``"sales/*.parquet"``,
-        a data set of pyarrow, a frame of dask, a lazy frame of polars with more than 100,000
-        rows (a shorter one is collected), or `moestat.Blocks` with names.  Such a fit is that of
-        `moestat.fit_blocks`.
+        The data, n rows: a frame of pandas, polars, pyarrow or another library that narwhals
+        supports.  Only the columns that the call names are read.  Data that do not fit into memory
+        may be given as the path of a Parquet file, the path of a folder of such files, a pattern
+        such as ``"sales/*.parquet"``, a data set of pyarrow, a frame of dask, a lazy frame of
+        polars with more than 100,000 rows (a shorter one is collected), or `moestat.Blocks` with
+        names.  They are read in parts and fitted as by `moestat.fit_blocks`.
     family : str, mapping or sequence
-        Name of the likelihood, or its table with options, as in `moestat.fit`; a list of these for
-        the several responses of ``"cbind(y1, y2) ~ x"``.
+        Name of the likelihood, such as "gaussian" or "poisson", or a mapping with its options, as
+        in `moestat.fit`; a list of these for several responses, ``"cbind(y1, y2) ~ x"``.
     n_experts : int, optional
-        Number of experts k; 2 by default, or as many as there are likelihoods by expert.
+        Number of experts; 2 by default, or the number of likelihoods if each expert has its own.
     weights : str, optional
         Column of non-negative counts or frequency weights.
     offset : str, optional
         Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
-        predictor of every expert as it is.
+        predictor of every expert with the coefficient 1.
     groups : str, optional
-        Column of labels of groups, such as subjects, for each of which an expert is chosen once;
-        or the third part of the formula, ``"y ~ x | z | id"``.
+        Column of labels of groups, such as subjects: all rows of a group belong to the same
+        expert.  It is the same as a third part of the formula, ``"y ~ x | z | id"``.
     missing : {"raise", "drop"}
-        What to do with rows that have missing values in a column that is used.
+        "raise" refuses data with missing values in a column that is used; "drop" leaves out the
+        rows that have them.
     scope : mapping, optional
-        Functions and values that the formula may name; by default those where the call is.
+        Functions and values that the formula may use; by default those that are defined where
+        you call `fit_formula`.
     **options
         Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
         ``n_starts``, ``rng`` and so on.
@@ -93,28 +102,29 @@ def fit_formula(
     Returns
     -------
     MoEResults
-        As of `moestat.fit`, with parameters named after the columns of the formula.  ``predict``,
-        ``predict_proba`` and ``get_prediction`` take data with the columns that the formula names.
-        Coefficients of columns that only the other part of the formula has are 0 and pinned; the
-        summary leaves them out.
+        The same as from `moestat.fit`, with parameters named after the terms of the formula.
+        ``predict``, ``predict_proba`` and ``get_prediction`` take data with the columns that the
+        formula uses.  If a term is an input of the gate only, its coefficient in the experts is
+        fixed at 0, and the reverse; the summary leaves these coefficients out.
 
     Raises
     ------
     ValueError
-        If the formula cannot be read, a column is unknown or has missing values, a term is
-        infinite or undefined somewhere, or as `moestat.fit`.
+        If the formula is not valid, a column is unknown or has missing values, or a term is
+        infinite or undefined in some row; also for the reasons of `moestat.fit`.
 
     Notes
     -----
-    Of a source a first pass finds missing rows and levels, and a random sample of 100,000 rows from
-    which transforms with knots, centres or scales (``bs``, ``cr``, ``poly``, ``scale``) learn;
-    ``result.notes`` says so where these are not all rows.  Groups, several responses, responses
-    of two columns and priors need all rows in memory.  A source that changes between two passes is
-    refused, and a part that cannot be read is named.
+    Data that do not fit into memory are read several times.  The first pass finds the rows with
+    missing values and the levels of categories, and draws a random sample of 100,000 rows.  Knots,
+    centres and scales of ``bs``, ``cr``, ``poly`` and ``scale`` are computed from this sample; if
+    there are more rows, ``result.notes`` says so.  Groups, several responses, responses of two
+    columns and priors need all rows in memory.  Data that change between two passes are refused.
+    If a part of the data cannot be read, the error names it.
 
-    Grammar and coding of categories are those of Wilkinson and Rogers (1973) as R and formulaic
-    have them, first level the reference.  ``0 +`` or ``- 1`` leaves out the experts' intercept; the
-    gate always has one.
+    The grammar and the coding of categories are those of Wilkinson and Rogers (1973), as in R and
+    formulaic; the first level is the reference.  ``0 +`` or ``- 1`` leaves out the intercept of the
+    experts; the gate always has an intercept.
 
     Examples
     --------

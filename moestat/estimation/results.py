@@ -49,37 +49,55 @@ __all__ = ["MoEResults", "StandardFit", "load"]
 class MoEResults(Pictures):
     """A fitted mixture of experts.
 
-    Attributes and methods have the names of statsmodels where statsmodels has them.  If the data
-    were a data frame, `params`, `bse`, `tvalues` and `pvalues` are pandas series and `conf_int` and
-    `cov_params` are frames, labelled by `param_names`; otherwise they are arrays.  `theta` is
-    always an array.  `explain` says what the warnings of the fit mean and what to do.
+    `moestat.fit` and `moestat.fit_formula` return it.  Begin with `summary`, a table of the
+    estimates; `explain`, what the warnings of the fit mean and what to do; and `plot`.  Names are
+    those of statsmodels where statsmodels has them.
+
+    If the data were a data frame, `params`, `bse`, `tvalues` and `pvalues` are pandas series, and
+    `conf_int` and `cov_params` are frames, labelled by `param_names`.  Otherwise they are arrays.
+    `theta`, the vector of all parameters, is always an array.
 
     Parameters
     ----------
     family : Family
         The model.
     solution : Solution
-        Parameters, information and certificate.
+        Estimates, observed information and certificate.
     solver : str
         Name of the solver.
     weight : ndarray of shape (n,)
-        Sample weights of the data.
+        Weights of the rows.
     response_variance : float
-        Variance of a continuous response, nan for classes.
+        Variance of a continuous response; NaN for classes.
     data : Data, optional
         The data of the fit, with the names of columns and classes.
     standard : StandardFit, optional
-        The fit in standardised coordinates; None for one over the family's compact box.
+        The same fit to standardised data; None if the data were not standardised.
     cov_type : str
-        The covariance behind the standard errors, see `get_robustcov_results`.
+        Type of the covariance matrix that standard errors are computed from, see
+        `get_robustcov_results`.
     robust : ndarray of shape (P, P), optional
-        That covariance, where it is not the inverse observed information.
+        This covariance matrix, if it is not the inverse observed information.
     notes : tuple of str
         Messages of the warnings that the fit raised.
     prior : Prior, optional
-        The prior density of which the fit is the posterior mode; None for maximum likelihood.
+        Prior density; the estimate is then the mode of the posterior density.  None means maximum
+        likelihood.
     kinds : tuple of str
-        The class of the warning of each note.
+        Name of the class of each of these warnings.
+
+    Notes
+    -----
+    The order of experts is arbitrary.  Tables and pictures count experts from 1; names of
+    parameters, such as ``a[0,0]``, count from 0.
+
+    Examples
+    --------
+    >>> import moestat
+    >>> data = moestat.datasets.load("penguins").dropna()
+    >>> result = moestat.fit_formula("body_mass_g ~ flipper_length_mm", data, n_experts=1, rng=0)
+    >>> result.certificate.certified, float(result.params["a[0,flipper_length_mm]"].round(1))
+    (True, 50.2)
     """
 
     def __repr__(self) -> str:
@@ -731,32 +749,32 @@ class MoEResults(Pictures):
 
 @door()
 def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
-    """Results that `MoEResults.save` stored.
+    """Read the result of a fit from a file that `MoEResults.save` wrote.
 
     Parameters
     ----------
     path : str or path
-        The file.
+        Path of the file.
     max_bytes : int
-        Largest size of the unpacked file, 1 GiB by default.
+        Largest allowed size of the unpacked file in bytes, 1 GiB by default.
 
     Returns
     -------
     MoEResults
-        The results, equal to those stored in every number.
+        The result; all its numbers are equal to those that were saved.
 
     Raises
     ------
     ValueError
-        If the file does not hold results, or they are larger than `max_bytes`.
+        If the file does not contain a result, or is larger than `max_bytes` when unpacked.
     OSError
         If the file cannot be read.
 
     Notes
     -----
-    Nothing runs when a file is read.  A fit by formula evaluates its formula when it predicts.
-    The text of a formula may call transforms of formulaic, NumPy's universal functions and
-    functions such as ``abs``, and nothing else; functions of the caller's own are not stored.
+    Reading a file runs no code from it.  The result of a fit by formula evaluates its formula when
+    it predicts.  The formula may then call only transforms of formulaic, universal functions of
+    NumPy, and functions such as ``abs``; your own functions are not saved.
 
     Examples
     --------

@@ -153,8 +153,8 @@ class RateResult:
         if half > WIDE:
             most = math.ceil(each * (half / WIDE) ** 2)
             found.append(
-                f"the interval is wide: about {most} replicates per sample size instead of"
-                f" {each:.3g} make it \N{PLUS-MINUS SIGN} {WIDE:g}"
+                f"the interval is wide: use about {most} replicates per sample size instead of"
+                f" {each:.3g} to narrow it to \N{PLUS-MINUS SIGN} {WIDE:g}"
             )
         if self.curvature_p_value < BENT:
             found.append(

@@ -19,12 +19,35 @@ PAGE = Path(__file__).parents[2] / "docs/guide/combinations.md"
 
 HEAD = """# What can be combined
 
-A model has a likelihood, a gate and an expert; a fit has options, such as weights or groups; and a
-result answers questions. This page says which of these go together. It is made by
-`python -m tests.laws.page` from the cases of the test suite `tests/laws`, where every answer is
-checked against rules: a weight of 2 is two rows, rows of the fit asked as new rows have the same
-answers, another unit of the data has the same fit, and so on. What cannot be had is refused in one
-sentence, which stands below the tables.
+Not every model can be fitted with every option. In the first table, find the distribution of your
+response in the first column, and the option that you need in the first row. "yes" means that
+`moestat.fit_formula` accepts the combination. A number such as [2] means that it is refused; the
+reason with this number is below the tables. A dot means that the option does not apply to this
+response. The second table lists the methods of a result that a model does not have.
+
+| column | argument of `moestat.fit_formula` |
+|---|---|
+| plain | none |
+| weights | `weights="w"`, a column of the data (`sample_weight=` of `moestat.fit`) |
+| groups | `groups="id"`, the group that each row belongs to |
+| offset | `offset="off"`, a known part of the linear predictor |
+| equal | `equal=["a"]`, slopes that are equal in all experts |
+| fixed | `fixed={"a": {(0, "z"): 0.0}}`, a coefficient of the first expert with a given value |
+| prior | `prior=moestat.Prior()`, a weakly informative prior |
+| missing | `missing="drop"`, rows with missing values are left out |
+| transformed | a function of the response in the formula, `log(y) ~ x` |
+| compress | `compress="auto"`, equal rows are stored as one row with a weight |
+| factor | a factor among the inputs, `y ~ x + level` |
+| random | `random="1"`, a random intercept for each group |
+| slopes | `random="1 + x"`, a random intercept and a random slope for each group |
+
+A column with two names, such as "weights, groups", has both options. The test suite tries all
+combinations, and `python -m tests.laws.page` writes this page from them.
+
+The first column has the distribution, followed by the gate or the type of expert if this is not the
+default (`softmax`, `linear`). `censored` means censored responses, `trials` means numbers of
+successes with numbers of trials, `+` joins two responses, and `/` joins the distributions of the
+first and the second expert.
 """
 
 
@@ -37,17 +60,16 @@ def main() -> None:
         return f"[{notes.setdefault(_tidy(sentence), len(notes) + 1)}]"
 
     members = list(dict.fromkeys(case.member for case in CASES))
-    lines = [HEAD, "## Fits", "", "A number is that of the sentence by which a fit is refused;"]
-    lines += ["a dot marks what has no meaning.", ""]
-    lines += ["| member | " + " | ".join(OPTIONS) + " |", "|" + "---|" * (len(OPTIONS) + 1)]
+    lines = [HEAD, "## Fits", ""]
+    lines += ["| model | " + " | ".join(OPTIONS) + " |", "|" + "---|" * (len(OPTIONS) + 1)]
     for member in members:
         cells = []
         for option in OPTIONS:
             case = next((c for c in CASES if c.member == member and c.option == option), None)
             cells.append("." if case is None else _fit(case, mark))
         lines.append(f"| {member} | " + " | ".join(cells) + " |")
-    lines += ["", "## Questions", "", "Questions that are refused of a fit without options.", ""]
-    lines += ["| member | refused |", "|---|---|"]
+    lines += ["", "## Methods that a result does not have", "", "For fits without options.", ""]
+    lines += ["| model | not available |", "|---|---|"]
     for member in members:
         case = next(c for c in CASES if c.member == member and c.option == "plain")
         found = [
@@ -57,7 +79,7 @@ def main() -> None:
             if cell.verdict == REFUSED and name in LAWS
         ]
         lines.append(f"| {member} | {', '.join(dict.fromkeys(found)) or 'none'} |")
-    lines += ["", "## Sentences", ""]
+    lines += ["", "## Reasons", ""]
     lines += [f"{number}. {sentence}" for sentence, number in notes.items()]
     PAGE.write_text("\n".join(lines) + "\n")
 
