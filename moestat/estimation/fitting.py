@@ -173,10 +173,10 @@ def fit(
     ----------
     family : Family, str, mapping or sequence
         The model, from `moestat.family`, or the name of a likelihood, such as "gaussian" or
-        "multinomial", or its table with options, such as ``{"name": "binomial", "trials": 8}``.
-        The data then determine the numbers of inputs and classes.  A list, such as
-        ``["gaussian", "poisson"]``, describes several responses that are independent within an
-        expert.
+        "multinomial", or a mapping with its options, such as ``{"name": "binomial", "trials": 8}``.
+        With a name or a mapping, the data determine the numbers of inputs and classes.  A list,
+        such as ``["gaussian", "poisson"]``, describes several responses that are independent within
+        an expert.
     X : array_like or data frame of shape (n, d)
         Inputs; (n,) when d = 1.  A table may be a mapping, or a frame of pandas, polars, pyarrow or
         another library that narwhals supports; names of columns and the index are kept.  The

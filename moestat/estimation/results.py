@@ -95,9 +95,12 @@ class MoEResults(Pictures):
     --------
     >>> import moestat
     >>> data = moestat.datasets.load("penguins").dropna()
-    >>> result = moestat.fit_formula("body_mass_g ~ flipper_length_mm", data, n_experts=1, rng=0)
-    >>> result.certificate.certified, float(result.params["a[0,flipper_length_mm]"].round(1))
-    (True, 50.2)
+    >>> formula = "body_mass_g ~ flipper_length_mm"
+    >>> result = moestat.fit_formula(formula, data, n_experts=1, rng=0)
+    >>> float(result.params["a[0,flipper_length_mm]"].round(1))
+    50.2
+    >>> result.certificate.certified
+    True
     """
 
     def __repr__(self) -> str:
