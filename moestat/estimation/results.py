@@ -88,8 +88,9 @@ class MoEResults(Pictures):
 
     Notes
     -----
-    The order of experts is arbitrary.  Tables and pictures count experts from 1; names of
-    parameters, such as ``a[0,0]``, count from 0.
+    Experts are in descending order of their mean weight if the model was given by name; otherwise
+    their order is arbitrary.  Tables and pictures count experts from 1; names of parameters, such
+    as ``a[0,0]``, count from 0.
 
     Examples
     --------
