@@ -128,7 +128,7 @@ def test_modules_make_no_circle():
         for name, path in modules().items()
         if path.name != "__init__.py"
     }
-    TopologicalSorter(needs).prepare()
+    assert set(TopologicalSorter(needs).static_order()) >= set(needs)
 
 
 def test_siblings_on_the_axes_do_not_import_each_other():

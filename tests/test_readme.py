@@ -70,8 +70,13 @@ def test_examples_need_what_the_first_command_installs_and_no_more():
         "names = {}\n"
         "for source, _ in EXAMPLE.findall(README):\n"
         "    exec(source, names)\n"
+        "print(len(names) > 1)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=PATH.parent, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PATH.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("True\n")
 
 
 def test_ci_runs_what_the_readme_says_before_it_installs_more():

@@ -29,10 +29,10 @@ from pathlib import Path
 from moestat.sweep import create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.store.verification import verify
 from tests.chaos.cluster import Cluster
+from tests.chaos.damage import flip_file
 from tests.chaos.kinds import SPECS
+from tests.chaos.processes import final_table, start_run, workers_of
 from tests.sweep.cells import stored_numbers
-from tests.sweep.damage import flip_file
-from tests.sweep.processes import start_run, workers_of
 
 EXECUTORS = ("process", "dask", "scheduler")
 KILLS = ("coordinator", "worker", "scheduler")
@@ -185,13 +185,14 @@ def disturbed(spec, out, executor, pick, over, total, actions=None):
 
 
 def _undisturbed(path, kind, replicates, sizes):
-    """The spec of a kind, written to a path, and the numbers of its sweep."""
+    """The spec of a kind, written to a path, the numbers of its sweep, and its final table."""
     text = re.sub("(?m)^replicates = .*", f"replicates = {replicates}", SPECS[kind])
     path.write_text(text.replace("[200, 400]", _SIZES.get(kind, sizes)))
     loaded, there = load_spec(path), path.with_suffix(".sqlite")
     with create_store(there, loaded) as store:
         list(run_cells(loaded, store, open_cells(loaded, store), executor="serial"))
-        return loaded, stored_numbers(store)
+        expected = stored_numbers(store)
+    return loaded, expected, final_table(there)
 
 
 def run(
@@ -206,8 +207,7 @@ def run(
     kind=None,
 ):
     """Disturbances by kind, number of cells compared, and failures."""
-    pick, done, failures, compared = random.Random(seed), Counter(), [], 0
-    ends = time.monotonic() + 60 * minutes
+    pick, done, failures, compared, ends = random.Random(seed), Counter(), [], 0, None
 
     def over(more=()):
         enough = kills is not None and sum((done + Counter(more))[each] for each in KILLS) >= kills
@@ -216,13 +216,14 @@ def run(
     with tempfile.TemporaryDirectory() as name:
         folder, undisturbed = Path(name), {}
         sweep = 0
-        while sweep == 0 or not over():
+        while ends is None or not over():
             chosen = executor or EXECUTORS[sweep % len(EXECUTORS)]
             which = kind or list(SPECS)[sweep % len(SPECS)]
             spec = folder / f"{which}.toml"
             if which not in undisturbed:
                 undisturbed[which] = _undisturbed(spec, which, replicates, sizes)
-            loaded, expected = undisturbed[which]
+            ends = ends or time.monotonic() + 60 * minutes
+            loaded, expected, table = undisturbed[which]
             sweep += 1
             out = folder / str(sweep) / "a.sqlite"
             out.parent.mkdir()
@@ -233,6 +234,7 @@ def run(
                 found_here += verify(store)
                 found = stored_numbers(store)
             found_here += [key for key in expected if found.get(key) != expected[key]]
+            found_here += ["the final table"] * (final_table(out) != table)
             compared += len(expected)
             failures += found_here
             if tell is not None:

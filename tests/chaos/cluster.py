@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tests.sweep.processes import children, workers_of
+from tests.chaos.processes import children, workers_of
 
 _CLI = "distributed.cli.dask_"
 

@@ -1,4 +1,7 @@
-"""A short chaos in CI; the long one is `python -m tests.chaos --minutes 30`."""
+"""Disturbed sweeps: a short run each time, kills by the dozen with ``pytest -m slow``.
+
+The long one is `python -m tests.chaos --minutes 30`.
+"""
 
 from pathlib import Path
 
@@ -10,9 +13,23 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc"
 
 
 def test_a_disturbed_sweep_ends_like_an_undisturbed_one():
-    done, compared, failures = run(0.2, "process", seed=3, replicates=40, kind="fit")
+    done, compared, failures = run(5, "process", seed=3, kills=2, replicates=40, kind="fit")
     assert failures == []
-    # One sweep of 160 cells, or more where the machine ends one before the time is over.
+    # One sweep of 160 cells, or more where one ends before its two kills.
     assert compared >= 160
     assert compared % 160 == 0
     assert sum(done.values()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["process", "dask"])
+def test_twenty_kills_change_nothing(executor):
+    if executor == "dask":
+        pytest.importorskip("distributed")
+    kills = ("coordinator", "worker")
+    done, compared, failures = run(
+        60, executor, seed=1, kills=20, replicates=100, kind="fit", actions=kills
+    )
+    assert failures == []
+    assert compared >= 400
+    assert sum(done[each] for each in kills) >= 20

@@ -107,7 +107,7 @@ def test_one_expert_is_the_maximum_of_scipys_likelihood(litters):
     assert kstest(fit.quantile_residuals(rng=0), "norm").pvalue > 1e-3
 
 
-def test_two_experts_predict_simulate_and_come_back_from_a_file(litters, tmp_path):
+def test_two_experts_predict_and_simulate(litters):
     rng = np.random.default_rng(5)
     p = expit(np.where(rng.random(500) < 0.5, 2 + litters.x, -2 + litters.x))
     table = litters.assign(s=rng.binomial(litters.n, rng.beta(p / 0.1, (1 - p) / 0.1)))
@@ -125,8 +125,6 @@ def test_two_experts_predict_simulate_and_come_back_from_a_file(litters, tmp_pat
     assert fit.llf == pytest.approx(np.log(density).sum(), rel=1e-10)
     assert np.allclose(fit.predict(table), weight @ mean)
     assert np.array_equal(fit.simulate(rng=0).sum(axis=1), table.n)
-    fit.save(tmp_path / "fit.npz")
-    assert np.array_equal(moestat.load(tmp_path / "fit.npz").predict(table), fit.predict(table))
     # Rows of one number of trials have the likelihood of that number.
     same, own = np.minimum(table.s, 24), {"n_experts": 1, "rng": 0}
     both = np.column_stack([same, 24 - same])

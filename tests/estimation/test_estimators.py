@@ -121,19 +121,6 @@ def test_checks_of_scikit_learn(estimator, n_experts):
     assert len(found) > 55
 
 
-@pytest.mark.parametrize("copies", [1, 3])
-def test_weights_are_repeated_rows(copies):
-    """What the check of scikit-learn asks, with more samples than parameters."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 2))
-    y = np.abs(X[:, 0]) + 0.2 * rng.normal(size=60)
-    counts = copies * rng.integers(1, 3, size=60)
-    weighted = MoERegressor(random_state=0).fit(X, y, sample_weight=counts)
-    repeated = MoERegressor(random_state=0).fit(np.repeat(X, counts, 0), np.repeat(y, counts))
-    assert weighted.results_.llf == pytest.approx(repeated.results_.llf, abs=1e-4)
-    assert np.allclose(weighted.predict(X), repeated.predict(X), atol=1e-3)
-
-
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_columns_are_named_and_checked(make, wave):
     X, y = wave

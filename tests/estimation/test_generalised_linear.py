@@ -130,7 +130,7 @@ def test_one_binomial_expert_is_a_generalised_linear_model(successes):
     assert np.allclose(mine.predict(framed(x)), 8 * other.predict(), rtol=1e-8)
 
 
-def test_two_binomial_experts_are_those_of_flexmix(successes, tmp_path):
+def test_two_binomial_experts_are_those_of_flexmix(successes):
     """FLXMRglm(family = "binomial"), k = 2, FLXPmultinom(~ x), flexmix 2.3."""
     x, y = successes
     data = {"successes": y, "x": x}
@@ -140,14 +140,10 @@ def test_two_binomial_experts_are_those_of_flexmix(successes, tmp_path):
     assert np.allclose(mine.blocks["b"][order], [2.15499106, -1.15492826], atol=1e-4)
     assert np.allclose(mine.blocks["a"][order, 0], [-0.45373224, 0.93860371], atol=1e-4)
     assert np.diff(mine.blocks["beta1"][order, 0]) == pytest.approx(-1.73676750, abs=1e-3)
-    mine.save(tmp_path / "fit.npz")
-    again = moestat.load(tmp_path / "fit.npz")
-    assert again.family.table == mine.family.table
-    assert again.family.likelihood.options == {"trials": 8}
-    assert again.family.n_free_params == 6
+    assert mine.family.n_free_params == 6
 
 
-def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture(tmp_path):
+def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture():
     rng = np.random.default_rng(3)
     x, n = rng.normal(size=400), rng.integers(1, 30, 400)
     p = 1 / (1 + np.exp(-np.where(rng.random(400) < 0.4, 1.5 + x, -1 - 0.5 * x)))
@@ -173,8 +169,6 @@ def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture(tmp_path):
     assert kstest(two.quantile_residuals(rng=0), "norm").pvalue > 1e-3
     assert np.array_equal(two.simulate(rng=0).sum(axis=1), n)
     assert two.bootstrap(5, kind="parametric", rng=0).replicates.shape[0] > 2
-    two.save(tmp_path / "fit.npz")
-    assert np.array_equal(moestat.load(tmp_path / "fit.npz").predict(table), two.predict(table))
 
 
 @pytest.mark.parametrize("rows", [False, True])
@@ -233,9 +227,8 @@ def test_derivatives_of_several_trials_are_those_of_the_formula():
         assert np.allclose(hessian[j], slope / (2 * step), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gamma", "negative-binomial", EIGHT])
-def test_residuals_and_intervals_of_a_mixture_follow_its_law(name):
-    model = moestat.family(name, gate="softmax", n_experts=2)
+def test_residuals_and_intervals_of_a_mixture_of_trials_follow_its_law():
+    model = moestat.family(EIGHT, gate="softmax", n_experts=2)
     theta = model.typical(0)
     X, y = moestat.sample(model, theta, 4000, rng=3, design=moestat.Uniform(-1, 1))
     residuals = quantile_residuals(model, theta, X, y, rng=0)
@@ -244,7 +237,7 @@ def test_residuals_and_intervals_of_a_mixture_follow_its_law(name):
     fit = moestat.fit(model, X, y, rng=0)
     low, high = fit.get_prediction(X).prediction_interval(0.1).T
     inside = np.mean((y >= low) & (y <= high))
-    assert 0.89 <= inside <= (0.91 if name == "gamma" else 0.97)
+    assert 0.89 <= inside <= 0.97
 
 
 def test_responses_of_another_kind_are_one_clear_error():

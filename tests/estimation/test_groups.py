@@ -132,13 +132,6 @@ def test_new_rows_of_a_known_subject_have_its_expert(subjects, result):
     assert other == pytest.approx(result.predict(new)[1], rel=1e-12)
 
 
-def test_results_with_groups_are_stored(result, tmp_path):
-    result.save(tmp_path / "fit.npz")
-    again = moestat.load(tmp_path / "fit.npz")
-    assert again.bic == result.bic
-    assert np.array_equal(again.responsibilities, result.responsibilities)
-
-
 @pytest.mark.parametrize("name", ["multinomial", "poisson"])
 def test_other_responses_in_groups(name):
     rng = np.random.default_rng(1)

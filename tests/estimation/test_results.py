@@ -85,20 +85,6 @@ def test_arrays_have_arrays(frame):
     assert result.cov_params().any()
 
 
-@pytest.mark.parametrize("result", ["line", "votes"])
-def test_stored_results_predict_the_same(result, frame, tmp_path, request):
-    result = request.getfixturevalue(result)
-    X = frame[["age", "<b>"]]
-    path = tmp_path / "results.npz"
-    result.save(path)
-    for again in (moestat.load(path), pickle.loads(pickle.dumps(result))):
-        assert again.params.equals(result.params)
-        assert again.bse.equals(result.bse)
-        assert np.array_equal(again.predict(X), result.predict(X))
-        assert np.array_equal(again.resid, result.resid)
-        assert str(again.summary()) == str(result.summary())
-
-
 def test_results_without_the_data_keep_the_names(frame, votes, tmp_path):
     short = votes.without_data()
     assert len(pickle.dumps(short)) < len(pickle.dumps(votes)) - 300 * 8 * 2

@@ -23,10 +23,9 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.searching import search_of
 from moestat.estimation.standardise import _residual_share
-from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts, SplitStarts
+from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts
 from moestat.model.designs import Uniform
 from moestat.model.units import Coordinates, DataUnits, closed_part
-from moestat.solvers import Newton
 from moestat.solvers.problem import Sample
 from tests.kinds import GAUSSIAN, MULTINOMIAL, REGRESSION, kind_id, make, random_theta
 
@@ -80,48 +79,6 @@ def lines():
     return X, y, first + 1 + (rng.random(600) < 0.1)
 
 
-@settings(max_examples=12, deadline=None)
-@given(units=MAPS)
-def test_gaussian_fits_are_the_same_in_all_units(lines, units):
-    X, y, _ = lines  # one start: of several that tie, rounding would choose
-    family = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=2)
-    map_ = data_units(family, *units)
-    one = moestat.fit(family, X, y, starts=[SplitStarts(1)], rng=0, solver=Newton(tolerance=1e-14))
-    other = moestat.fit(
-        family, map_.centre + map_.scale * X, map_.level + map_.unit * y,
-        starts=[SplitStarts(1)], rng=0, solver=Newton(tolerance=1e-14),
-    )  # fmt: skip
-    coordinates = Coordinates(family, map_)
-    n = len(y)
-    assert other.log_likelihood + n * np.log(map_.unit) == pytest.approx(
-        one.log_likelihood, rel=1e-6
-    )
-    inner = one.standard.solution.theta, other.standard.solution.theta
-    assert np.allclose(*inner, rtol=1e-5, atol=1e-5)
-    errors = np.sqrt(np.diag(coordinates.matrix @ one.cov_params() @ coordinates.matrix.T))
-    assert np.allclose(other.bse, errors, rtol=1e-4)
-    predicted = other.predict(map_.centre + map_.scale * X)
-    assert np.allclose((predicted - map_.level) / map_.unit, one.predict(X), atol=1e-5)
-    assert one.certificate.certified
-    assert other.certificate.certified
-    assert one.certificate.inertia == other.certificate.inertia
-    assert one.certificate.active == other.certificate.active == ()
-
-
-@settings(max_examples=8, deadline=None)
-@given(units=MAPS)
-def test_fits_to_classes_are_the_same_in_all_units(lines, units):
-    X, _, labels = lines
-    family = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
-    map_ = data_units(family, *units)
-    one = moestat.fit(family, X, labels, starts=[SplitStarts(4)], rng=0)
-    other = moestat.fit(
-        family, map_.centre + map_.scale * X, labels, starts=[SplitStarts(4)], rng=0
-    )
-    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-5)
-    assert one.certificate.certified == other.certificate.certified
-
-
 def test_prices_are_fitted_by_least_squares():
     rng = np.random.default_rng(0)
     x = rng.uniform(500, 4000, 300)
@@ -172,7 +129,8 @@ def test_inputs_that_are_nearly_linear_functions_of_each_other_do_not_warn(lines
     near = X[:, 0] + 1e-4 * X[:, 1] ** 2
     with warnings.catch_warnings():
         warnings.simplefilter("error", AliasedWarning)
-        moestat.fit("gaussian", np.column_stack([X, near]), y, n_experts=1, rng=0)
+        result = moestat.fit("gaussian", np.column_stack([X, near]), y, n_experts=1, rng=0)
+    assert np.all(np.isfinite(result.bse))
 
 
 def test_warnings_name_the_line_of_the_caller(lines):

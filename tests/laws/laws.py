@@ -432,6 +432,18 @@ def a_plain_density(case: Case) -> Iterator[Cell]:
     yield _within("score", gap, 1e-3)
 
 
+STORED: dict[str, Callable[[Any], Any]] = {
+    "family": lambda result: result.family,
+    "summary": lambda result: str(result.summary()),
+    "explanation": lambda result: str(result.explain()),
+    "certificate": lambda result: repr(result.certificate),
+    "prior": lambda result: result.prior,
+    "responsibilities": lambda result: asked(lambda: np.asarray(result.responsibilities).tobytes()),
+    "effects": lambda result: repr(asked(result.random_effects)),
+}
+"""What a stored result has again, equal in every bit."""
+
+
 @law
 def kept_and_read_again(case: Case) -> Iterator[Cell]:
     """Results are the same after files, pickles, copies and other numbers of threads."""
@@ -453,10 +465,9 @@ def kept_and_read_again(case: Case) -> Iterator[Cell]:
                 yield Cell(question, FAILS, refused or foreign or "")
                 continue
             yield compared(question, want, again, rtol=1e-12)
-        summaries = [str(one.summary()) for one in (result, other)]
-        yield Cell(f"{question}, summary", HOLDS if summaries[0] == summaries[1] else FAILS)
-        same = result.family == other.family
-        yield Cell(f"{question}, family", HOLDS if same else FAILS, "families differ")
+        for what, ask in STORED.items():
+            same = ask(result) == ask(other)
+            yield Cell(f"{question}, {what}", HOLDS if same else FAILS, "they differ")
     yield from _height(case, "threads", lambda: case.fit(starts=result.theta, threads=2))
 
 

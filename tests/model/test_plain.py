@@ -15,7 +15,9 @@ from tests.kinds import KINDS, REGRESSION, kind_id, make
 @pytest.mark.parametrize("kind", [*KINDS, *REGRESSION], ids=kind_id)
 def test_loops_of_every_kind_pass(kind, monkeypatch):
     monkeypatch.setattr(plain, "_CHECKED", set())
-    plain.check_loops(make(kind, 2, 2, 3))
+    family = make(kind, 2, 2, 3)
+    plain.check_loops(family)
+    assert {family.loops} == plain._CHECKED
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,8 +4,8 @@ import pytest
 
 from moestat.sweep import create_store, open_cells, open_store, run_cells
 from moestat.sweep.store.verification import verify
+from tests.chaos.damage import BEGIN, change_row, flip_field, flipped
 from tests.sweep.cells import exact_rate
-from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
 
 KEY = "em | n=200 | replicate=1"
 

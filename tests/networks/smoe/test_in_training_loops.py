@@ -422,7 +422,7 @@ def test_sizes_and_parts():
         SMoE(D, N, biases=True)
 
 
-def _steps_of_a_process(rank, port):
+def _steps_of_a_process(rank, port, steps):
     import torch.distributed as dist
 
     address = f"tcp://127.0.0.1:{port}"
@@ -444,6 +444,7 @@ def _steps_of_a_process(rank, port):
                 total = layer.experts.inner.grad.clone()
                 dist.all_reduce(total)
                 torch.testing.assert_close(total, 2 * layer.experts.inner.grad)
+                steps[rank] += 1
     finally:
         dist.destroy_process_group()
 
@@ -455,4 +456,6 @@ def test_distributed_data_parallel_with_and_without_unused_parameters():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(_steps_of_a_process, (port,), nprocs=2)
+    steps = torch.zeros(2, dtype=torch.int64).share_memory_()
+    torch.multiprocessing.spawn(_steps_of_a_process, (port, steps), nprocs=2)
+    assert steps.tolist() == [2 * len(KINDS)] * 2

@@ -12,8 +12,8 @@ from moestat.sweep import create_store, load_spec, open_cells, open_store, run_c
 from moestat.sweep.run.status import status_of
 from moestat.sweep.store.lock import holder_of
 from moestat.sweep.store.verification import verify
+from tests.chaos.processes import alive, children, count, start_run, wait_until
 from tests.sweep.cells import stored_numbers
-from tests.sweep.processes import alive, children, count, start_run, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 

@@ -12,9 +12,9 @@ from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_
 from moestat.sweep.cli import app
 from moestat.sweep.store.merging import backup
 from moestat.sweep.store.verification import verify
+from tests.chaos.damage import BEGIN, change_row, flip_field, flipped
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers
-from tests.sweep.damage import BEGIN, change_row, flip_field, flipped
 from tests.sweep.older import downgrade
 
 KEY = "em | n=200 | replicate=1"

@@ -1,0 +1,3 @@
+from tests.sweep.conftest import spec, spec_file, text
+
+__all__ = ["spec", "spec_file", "text"]
