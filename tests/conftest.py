@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 
 WELL_CONDITIONED = {
     # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.
@@ -39,7 +41,7 @@ WIDE = moestat.Uniform(-4.0, 4.0)
 def compact_fit(family, X, y, rng=0, **options):
     """A fit in the family's own coordinates and compact box, as a sweep does it."""
     child = np.random.default_rng(rng).spawn(1)[0]
-    (result,) = fit_jobs([FitJob(family, X, y, rng=child, **options)])
+    (result,) = fit_jobs([FitJob(family, Data.of(family, X, y), rng=child, **options)])
     if isinstance(result, Exception):
         raise result
     return result

@@ -10,7 +10,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.starts import StartRule, TruthStarts
 from moestat.metrics.distances import regression_error
 from moestat.model.designs import Design
@@ -60,7 +62,7 @@ def best_approximations(
     rules = starts or [TruthStarts(truth_family, vector) for _ in range(3)]
     found: list[tuple[float, FloatArray, str]] = []
     for rule in rules:
-        job = FitJob(family, X, y, solver or GaussNewtonBFGS(), [rule], rng=generator)
+        job = FitJob(family, Data.of(family, X, y), solver or GaussNewtonBFGS(), [rule], generator)
         (result,) = succeeded(fit_jobs([job]))
         distance = regression_error(family, result.params, truth_family, vector, design)
         found.append((distance.value, result.params, result.certificate.status))

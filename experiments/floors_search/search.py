@@ -10,7 +10,9 @@ import numpy as np
 
 from experiments.floors_search.pool import KINDS, draw_start
 from moestat.base.types import FloatArray
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.results import MoEResults
 from moestat.estimation.starts import GivenStarts
 from moestat.metrics.expert_errors import expert_errors
@@ -61,7 +63,8 @@ def search(spec: Spec, cell: Cell) -> dict[str, Any]:
 
     def fitted_from(starts: Sequence[Any]) -> list[tuple[float, MoEResults]]:
         draws = np.random.default_rng(cell.fit_seed).spawn(1)[0]  # as the sweep draws its starts
-        jobs = [FitJob(fitted, X, y, solver, rules, weight, draws) for rules in starts]
+        data = Data.of(fitted, X, y, weight)
+        jobs = [FitJob(fitted, data, solver, rules, draws) for rules in starts]
         ends = [each for each in fit_jobs(jobs, cores) if not isinstance(each, Exception)]
         return [(_height(each, X, y, weight, base), each) for each in ends]
 

@@ -18,7 +18,9 @@ import numpy as np
 
 import moestat
 from experiments.folders import EXPERIMENTS, FIGURES
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design
@@ -52,7 +54,7 @@ def log_losses(
                 truth.family, truth.theta, n, rng=seed, design=design
             )
             rng = np.random.default_rng(r).spawn(1)[0]
-            job = FitJob(family, X, y, starts=starts, sample_weight=weight, rng=rng)
+            job = FitJob(family, Data.of(family, X, y, weight), starts=starts, rng=rng)
             (result,) = succeeded(fit_jobs([job], Cores(1)))
             value = np.log(moestat.voronoi_loss(result.measure, target, loss))
             out[i, r] = value if result.certificate.certified else np.nan

@@ -22,7 +22,7 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
-from moestat.base.warnings import warn_caller
+from moestat.estimation.batches import finish
 from moestat.estimation.blocks import Block, Blocks
 from moestat.estimation.data import (
     Data,
@@ -32,13 +32,9 @@ from moestat.estimation.data import (
     in_units_of_inputs,
     with_places,
 )
+from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.inference.misfit import misfits_in
-from moestat.estimation.jobs import (
-    BegunFit,
-    check_response,
-    checked_starts,
-    end_fits,
-)
+from moestat.estimation.jobs import FitJob, check_response, checked_starts
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels, read_labels
@@ -46,6 +42,7 @@ from moestat.estimation.reading.table import Column, as_column
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import least_variances, resolution_of
+from moestat.estimation.running import RunningFit
 from moestat.estimation.searching import Agreement, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import StartRule
@@ -445,18 +442,18 @@ def fit_blocks(
 
 
 @dataclass
-class _BegunBlocks(BegunFit):
+class _RunningBlocks(RunningFit):
     """A fit to blocks, whose experts are ordered and measured by one more pass."""
 
     sizes: FloatArray | None = None  # (k,): sums of the responsibilities of each expert
 
-    def ordered(self, result: MoEResults) -> MoEResults:
-        """The result with its experts in their final order, as `BegunFit.ordered`."""
+    def order_experts(self, result: MoEResults) -> MoEResults:
+        """The result with its experts in their final order, as `RunningFit.order_experts`."""
         if result.family.n_experts == 1:
             return result
         work = partial(_shares, result.family, result.theta)
         weights, sizes = np.sum([*self.original.data.map_parts(work)], axis=0)
-        found = by_weight(result, weights) if self.by_weight else result
+        found = by_weight(result, weights) if self.job.by_weight else result
         moved = found is not result
         self.sizes = sizes[np.argsort(-weights, kind="stable")] if moved else sizes
         return found
@@ -528,12 +525,9 @@ def fit_rows(
         resolution=steps,
     )
     names = replace(names, **(extra or {}))
-    begun = _BegunBlocks(
-        *(standard.original, Newton(), standard),
-        data=names,
-        by_weight=by_name and starts is None,
-    )
+    job = FitJob(model, names, by_weight=by_name and starts is None)
     inner = standard.problem
+    running = _RunningBlocks(job, standard.original, Newton(), inner, standard)
     assert isinstance(inner.data, _Rows)
     # Start rules look at rows, and those of the sample are there.
     small = Standardised(
@@ -542,17 +536,17 @@ def fit_rows(
         standard.coordinates,
     )
     for rule in checked_starts(starts) if starts is not None else [search_of(n_starts)]:
-        if begun.interrupted:
+        if running.interrupted:
             break
         if isinstance(rule, Agreement):
-            points = begun.search(on_threads(rule, count), small.problem, search)
+            points = running.search(on_threads(rule, count), small.problem, search)
         else:
             points = small.draw(rule, search)
-            begun.counts += [1] * len(points)
+            running.counts += [1] * len(points)
         # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
-        begun.begin(rule.name, points, replace(inner, seen=1))
-    (result,) = succeeded(end_fits([begun], _Passes(count), began))
-    return _alarmed(result, known, model, classes, begun.sizes)
+        running.add_starts(rule.name, points, replace(inner, seen=1))
+    (result,) = succeeded(finish([running], _Passes(count), began))
+    return _alarmed(result, known, model, classes, running.sizes)
 
 
 def _alarmed(
@@ -567,12 +561,7 @@ def _alarmed(
     kept = known.begin[drawn.place[0]] + drawn.place[1]
     rows = replace(result.data, X=X.T, y=y, weight=drawn.weight, kept=kept)
     found = misfits_in(result, rows, sizes)
-    for kind, message in found:
-        warn_caller(message, kind)
-    if not found:
-        return result
-    kinds = (*result.kinds, *(kind.__name__ for kind, _ in found))
-    return replace(result, notes=(*result.notes, *(m for _, m in found)), kinds=kinds)
+    return warn_and_note(result, found)
 
 
 def _survey(

@@ -12,8 +12,16 @@ import numpy as np
 
 from moestat.base.registry import configured
 from moestat.base.types import FloatArray, Likelihood
-from moestat.base.validate import as_weights, check_keywords, is_mapping, is_sequence, short
+from moestat.base.validate import (
+    as_design,
+    as_weights,
+    check_keywords,
+    is_mapping,
+    is_sequence,
+    short,
+)
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
+from moestat.estimation.groups import check_groups
 from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import read_labels
@@ -86,6 +94,27 @@ class Data:
     groups_column: str | None = None
     # (R,): step in which each response is recorded, 0 for none; None before a fit has sought them
     resolution: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, model: Family, X: Any, y: Any, weight: Any = None) -> Data:
+        """Arrays (n, d) and (n,), with weights (n,), as data without names.
+
+        An input that is constant is refused: where `read_data` would hold its coefficient at 0, the
+        family would not be the one that a theorem speaks of.
+        """
+        design = as_design(X, model.n_features)
+        response = np.asarray(y)
+        n = design.shape[1]
+        if len(response) != n:
+            raise ValueError(f"X has {n} samples but y has {len(response)}")
+        weights = as_weights(weight, n)
+        constant = np.flatnonzero(spans(design, weights > 0) == 0)
+        if (refused := np.intersect1d(constant, model.read)).size:
+            raise ValueError(
+                f"X: column {int(refused[0])} is constant; its slope cannot be told from the"
+                " intercept"
+            )
+        return cls(design.T, response, weights)
 
     def at(self, which: Any) -> Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
@@ -207,7 +236,7 @@ def read_data(
         design = design.copy()  # it may be the caller's own
         design[list(own.held)] = 0.0
     index = inputs.index if kept is None or inputs.index is None else inputs.index[kept]
-    return own, Data(
+    data = Data(
         design.T,
         values,
         weight,
@@ -222,6 +251,9 @@ def read_data(
         responses=series["y"].parts,
         resolution=checked_resolution(own, resolution),
     )
+    if data.groups is not None:
+        check_groups(own, data)
+    return own, data
 
 
 def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> dict[str, Any]:

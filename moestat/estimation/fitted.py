@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.warnings import warn_caller
 from moestat.estimation.data import Data
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.inference.identified import Identified, identified
@@ -25,7 +27,7 @@ from moestat.solvers import Certificate, Solution
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Fitted", "StandardFit"]
+__all__ = ["Fitted", "StandardFit", "warn_and_note"]
 
 
 @dataclass(frozen=True)
@@ -331,3 +333,14 @@ class Fitted:
         if not self.family.is_regression:
             raise ValueError(f"the {self.family.likelihood.name} likelihood has no residuals")
         return float(np.exp(-2.0 * self.llf / self.nobs - 1.0) / (2.0 * np.pi))
+
+
+_Result = TypeVar("_Result", bound=Fitted)
+
+
+def warn_and_note(result: _Result, found: Sequence[tuple[type[Warning], str]]) -> _Result:
+    """Issue these warnings, and return the result with their messages among its notes."""
+    for kind, message in found:
+        warn_caller(message, kind)
+    notes = (*result.notes, *(message for _, message in found))
+    return replace(result, notes=notes, kinds=(*result.kinds, *(k.__name__ for k, _ in found)))

@@ -5,27 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import (
-    as_generator,
-    check_kind,
-    is_sequence,
-    positive_int,
-    short,
-)
-from moestat.base.warnings import warn_caller
+from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
+from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
-from moestat.estimation.groups import check_groups
+from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.inference.misfit import misfits
-from moestat.estimation.jobs import BegunFit, FitJob, begin, end_fits
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
+from moestat.estimation.running import RunningFit
 from moestat.estimation.searching import search_of
 from moestat.estimation.starts import StartRule
 from moestat.model.compression import compress as compressed
@@ -35,111 +30,7 @@ from moestat.solvers.driver import ONE_THREAD, Cores, succeeded, until
 from moestat.solvers.problem import Target
 from moestat.solvers.rules import GAIN_LIMIT
 
-__all__ = ["fit", "fit_all", "fit_data", "fit_many"]
-
-
-@door()
-def fit_many(
-    family: Family,
-    data: Sequence[tuple[Any, Any]],
-    *,
-    solver: Solver | None = None,
-    starts: Sequence[StartRule] | None = None,
-    sample_weights: Sequence[Any] | None = None,
-    rng: Any = None,
-    threads: int | None = None,
-    target: Target | None = None,
-    prior: Prior | str | None = None,
-) -> list[MoEResults]:
-    """Fit one family to many data sets in one batch.
-
-    Parameters
-    ----------
-    family : Family
-        The model, the same for all.
-    data : sequence of (X, y)
-        Inputs (n, d) and responses (n,) of each data set; n may differ.
-    solver, starts, rng, threads, target, prior
-        As in `fit`; each data set draws its starts from its own child of `rng`.
-    sample_weights : sequence, optional
-        One weight vector (n,) or None per data set.
-
-    Returns
-    -------
-    list of MoEResults
-        One per data set.  Its ``certificate.seconds`` is the batch's time per data set.
-
-    Raises
-    ------
-    ValueError
-        As `fit`, with the position of the data set.
-
-    Examples
-    --------
-    >>> from moestat import family, fit_many, sample
-    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
-    >>> sets = [sample(F, [0, 0, 1, -2], n=300, rng=seed) for seed in range(3)]
-    >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
-    [-190, -196, -188]
-    """
-    check_kind("data", data, "__iter__", "a list of one or more pairs (X, y)")
-    data = list(data)
-    if not data or not all(is_sequence(pair) and len(pair) == 2 for pair in data):
-        raise ValueError("data must hold at least one (X, y), and such pairs only")
-    weights = [None] * len(data) if sample_weights is None else sample_weights
-    check_kind("sample_weights", weights, "__iter__", "a list of one weight vector or None each")
-    weights = list(weights)
-    if len(weights) != len(data):
-        raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    read: list[tuple[Family, Data]] = []
-    for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
-        with _naming(position, len(data)):
-            read.append(read_data(family, X, y, weight, {}))
-    return fit_all(read, solver, starts, rng, threads, target, prior)
-
-
-@contextmanager
-def _naming(position: int, count: int) -> Generator[None]:
-    """Say of an error in which of several data sets it lies."""
-    try:
-        yield
-    except ValueError as error:
-        if count == 1:
-            raise
-        raise ValueError(f"data set {position}: {error}") from None
-
-
-def fit_all(
-    read: Sequence[tuple[Family, Data]],
-    solver: Solver | None = None,
-    starts: Sequence[StartRule] | None = None,
-    rng: Any = None,
-    threads: int | None = None,
-    target: Target | None = None,
-    prior: Prior | str | None = None,
-    by_weight: bool = False,
-) -> list[MoEResults]:
-    """Fits to data that have been read, each with its family."""
-    if target is not None:
-        check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
-    if prior is not None and target is not None:
-        raise ValueError("prior: fits with one run on the processor's cores; leave target out")
-    where = target or Cores(None if threads is None else positive_int("threads", threads))
-    began = time.perf_counter()
-    started: list[BegunFit | Exception] = []
-    children = as_generator(rng).spawn(len(read))
-    # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
-    with ONE_THREAD:
-        for position, ((own, data), child) in enumerate(zip(read, children, strict=True)):
-            job = FitJob(
-                *(own, data.X, data.y, solver, starts, data.weight, child, as_prior(prior, own)),
-                groups=data.groups,
-                data=data,
-                by_weight=by_weight,
-            )
-            with _naming(position, len(read)):
-                started.append(begin(job, where, scaled=True))
-        return succeeded(end_fits(started, where, began))
+__all__ = ["Settings", "fit", "fit_many"]
 
 
 @door()
@@ -313,10 +204,7 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
-    given: Any = compress
-    if given is not None and not (isinstance(given, str) and given == "auto"):
-        raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
-    own, read = read_data(
+    own, data = read_data(
         *(family, X, y, sample_weight, model),
         groups=groups,
         classes=classes,
@@ -324,95 +212,178 @@ def fit(
         resolution=resolution,
         random=random,
     )
+    settings = Settings(
+        *(solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior),
+        by_weight=starts is None and not isinstance(family, Family),
+    )
     with reported("fit", verbose, answers=True):
-        result = fit_data(
-            *(own, read, solver, starts, n_starts),
-            time_limit=time_limit,
-            risk=risk,
-            rng=rng,
-            threads=threads,
-            target=target,
-            compress=compress,
-            prior=prior,
-            by_weight=starts is None and not isinstance(family, Family),
-        )
-    found = misfits(result)
-    for kind, message in found:
-        warn_caller(message, kind)
-    if not found:
+        result = settings.fit(own, data)
+    return warn_and_note(result, misfits(result))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How fits are made: what `fit` takes beside the model and the data.
+
+    Parameters
+    ----------
+    solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior
+        As in `fit`.
+    by_weight : bool
+        Whether experts come in descending order of their mean weight.
+    """
+
+    solver: Solver | None = None
+    starts: Sequence[StartRule] | None = None
+    n_starts: int | None = None
+    time_limit: float | None = None
+    risk: float | None = None
+    rng: Any = None
+    threads: int | None = None
+    target: Target | None = None
+    compress: str | None = None
+    prior: Prior | str | None = None
+    by_weight: bool = False
+
+    def __post_init__(self) -> None:
+        own = self.n_starts, self.time_limit, self.risk
+        if self.starts is not None and any(each is not None for each in own):
+            raise ValueError(
+                "n_starts, time_limit and risk are for the default starts; got starts, too"
+            )
+        if self.compress is not None and str(self.compress) != "auto":
+            raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
+        if self.target is not None:
+            check_kind(
+                *("target", self.target, "session"),
+                "a target such as moestat.solvers.problem.Cores()",
+            )
+            if self.prior is not None:
+                raise ValueError(
+                    "prior: fits with one run on the processor's cores; leave target out"
+                )
+
+    def fit(self, family: Family, data: Data) -> MoEResults:
+        """The fit to data that have been read, within the time limit."""
+        limit = np.inf if self.time_limit is None else self.time_limit
+        starts = self.starts
+        if starts is None:
+            starts = [search_of(self.n_starts, time_limit=limit, risk=self.risk)]
+        settings = replace(self, starts=starts, n_starts=None, time_limit=None, risk=None)
+        with until(time.monotonic() + limit):
+            if self.compress is not None:
+                return settings.fit_compressed(family, data)
+            (result,) = settings.fit_all([(family, data)])
         return result
-    kinds = (*result.kinds, *(kind.__name__ for kind, _ in found))
-    return replace(result, notes=(*result.notes, *(m for _, m in found)), kinds=kinds)
+
+    def fit_compressed(self, family: Family, data: Data) -> MoEResults:
+        """The fit to compressed data, or to all rows where it is not certain to be as good."""
+        if family.likelihood.parts or np.ndim(data.y) == 2:
+            raise ValueError("compress: is for one response in one column; leave it out")
+        if data.groups is not None:
+            raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
+        few = compressed(data.X, data.y, data.weight)
+        own, read = read_data(family, few.X, few.y, few.weight, {})
+        # A generator would have moved on if the data are fitted as they are after all.
+        rng = as_generator(self.rng)
+        settings = replace(self, rng=rng.spawn(1)[0])
+        (result,) = settings.fit_all([(own, replace(read, resolution=data.resolution))])
+        if not few.lossless:
+            gain = result.certificate.gain + 2.0 * few.error_bound(family, result.theta)
+            if not gain <= GAIN_LIMIT:
+                (result,) = replace(self, rng=rng).fit_all([(family, data)])
+                return result
+            certificate = replace(result.certificate, gain=gain)
+            result = replace(result, solution=replace(result.solution, certificate=certificate))
+        assert result.data is not None
+        whole = replace(data, resolution=result.data.resolution)
+        return replace(result, data=whole, weight=data.weight)
+
+    def fit_all(self, read: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
+        """Fits in one batch to data that have been read, each with its family."""
+        threads = None if self.threads is None else positive_int("threads", self.threads)
+        target = self.target or Cores(threads)
+        began = time.perf_counter()
+        running: list[RunningFit] = []
+        children = as_generator(self.rng).spawn(len(read))
+        # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
+        with ONE_THREAD:
+            for position, ((family, data), rng) in enumerate(zip(read, children, strict=True)):
+                prior = as_prior(self.prior, family)
+                job = FitJob(family, data, self.solver, self.starts, rng, prior, self.by_weight)
+                with _naming(position, len(read)):
+                    running.append(RunningFit.in_data_box(job, target))
+                    running[-1].start(threads_of(target))
+            return succeeded(finish(running, target, began))
 
 
-def fit_data(
-    own: Family,
-    read: Data,
+@contextmanager
+def _naming(position: int, count: int) -> Generator[None]:
+    """Say of an error in which of several data sets it lies."""
+    try:
+        yield
+    except ValueError as error:
+        if count == 1:
+            raise
+        raise ValueError(f"data set {position}: {error}") from None
+
+
+@door()
+def fit_many(
+    family: Family,
+    data: Sequence[tuple[Any, Any]],
+    *,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
-    n_starts: int | None = None,
-    *,
-    time_limit: float | None = None,
-    risk: float | None = None,
+    sample_weights: Sequence[Any] | None = None,
     rng: Any = None,
     threads: int | None = None,
     target: Target | None = None,
-    compress: str | None = None,
     prior: Prior | str | None = None,
-    by_weight: bool = False,
-) -> MoEResults:
-    """The fit to data that have been read; arguments as in `fit` and `FitJob`."""
-    if starts is not None and any(each is not None for each in (n_starts, time_limit, risk)):
-        raise ValueError(
-            "n_starts, time_limit and risk are for the default starts; got starts, too"
-        )
-    limit = np.inf if time_limit is None else time_limit
-    if starts is None:
-        starts = [search_of(n_starts, time_limit=limit, risk=risk)]
-    deadline = time.monotonic() + limit
-    with until(deadline):
-        where = threads, target, prior, by_weight
-        return _fit_until(own, read, solver, starts, rng, compress, where)
+) -> list[MoEResults]:
+    """Fit one family to many data sets in one batch.
 
+    Parameters
+    ----------
+    family : Family
+        The model, the same for all.
+    data : sequence of (X, y)
+        Inputs (n, d) and responses (n,) of each data set; n may differ.
+    solver, starts, rng, threads, target, prior
+        As in `fit`; each data set draws its starts from its own child of `rng`.
+    sample_weights : sequence, optional
+        One weight vector (n,) or None per data set.
 
-def _fit_until(
-    own: Family,
-    read: Data,
-    solver: Solver | None,
-    starts: Sequence[StartRule],
-    rng: Any,
-    compress: str | None,
-    where: tuple[int | None, Target | None, Prior | str | None, bool],
-) -> MoEResults:
-    """The fit from start rules, on compressed data if these are asked for and as good."""
-    if compress is not None and (own.likelihood.parts or np.ndim(read.y) == 2):
-        raise ValueError("compress: is for one response in one column; leave it out")
-    if read.groups is not None:
-        if compress is not None:
-            raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
-        check_groups(own, read)
-    if compress == "auto":
-        # A generator would have moved on if the data are fitted as they are after all.
-        rng = as_generator(rng)
-        result = _fit_compressed(own, read, solver, starts, rng.spawn(1)[0], *where)
-        if result is not None:
-            assert result.data is not None
-            whole = replace(read, resolution=result.data.resolution)
-            return replace(result, data=whole, weight=read.weight)
-    (result,) = fit_all([(own, read)], solver, starts, rng, *where)
-    return result
+    Returns
+    -------
+    list of MoEResults
+        One per data set.  Its ``certificate.seconds`` is the batch's time per data set.
 
+    Raises
+    ------
+    ValueError
+        As `fit`, with the position of the data set.
 
-def _fit_compressed(family: Family, data: Data, *arguments: Any) -> MoEResults | None:
-    """The fit to compressed data; None where it is not certain to be as good."""
-    short = compressed(data.X, data.y, data.weight)
-    own, read = read_data(family, short.X, short.y, short.weight, {})
-    read = own, replace(read, resolution=data.resolution)
-    (result,) = fit_all([read], *arguments)
-    if short.lossless:
-        return result
-    gain = result.certificate.gain + 2.0 * short.error_bound(family, result.theta)
-    if not gain <= GAIN_LIMIT:
-        return None
-    certificate = replace(result.certificate, gain=gain)
-    return replace(result, solution=replace(result.solution, certificate=certificate))
+    Examples
+    --------
+    >>> from moestat import family, fit_many, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> sets = [sample(F, [0, 0, 1, -2], n=300, rng=seed) for seed in range(3)]
+    >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
+    [-190, -196, -188]
+    """
+    check_kind("data", data, "__iter__", "a list of one or more pairs (X, y)")
+    data = list(data)
+    if not data or not all(is_sequence(pair) and len(pair) == 2 for pair in data):
+        raise ValueError("data must hold at least one (X, y), and such pairs only")
+    weights = [None] * len(data) if sample_weights is None else sample_weights
+    check_kind("sample_weights", weights, "__iter__", "a list of one weight vector or None each")
+    weights = list(weights)
+    if len(weights) != len(data):
+        raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
+    read: list[tuple[Family, Data]] = []
+    for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
+        with _naming(position, len(data)):
+            read.append(read_data(family, X, y, weight, {}))
+    settings = Settings(solver, starts, rng=rng, threads=threads, target=target, prior=prior)
+    return settings.fit_all(read)

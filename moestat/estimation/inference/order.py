@@ -14,7 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, check_keywords, positive_int
 from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
 from moestat.estimation.data import Data
-from moestat.estimation.fitting import fit_all, fit_data
+from moestat.estimation.fitting import Settings
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
@@ -221,7 +221,7 @@ def _searched(
 ) -> list[list[MoEResults]]:
     """Fits of both models to data sets from starts of the user's."""
     return [
-        fit_all([(own, one) for one in sets], rng=rng.spawn(1)[0], **options)
+        Settings(rng=rng.spawn(1)[0], **options).fit_all([(own, one) for one in sets])
         for own in (small.family, larger)
     ]
 
@@ -232,10 +232,11 @@ def _grown(
     """Fits from the parameters that the data are drawn from, and from these with experts more."""
     own = [GivenStarts(small.theta[None])]
     pairs = [(small.family, one) for one in sets]
-    before = fit_all(pairs, rng=rng.spawn(1)[0], starts=own, **options)
+    before = Settings(rng=rng.spawn(1)[0], starts=own, **options).fit_all(pairs)
     after = []
     for one, fitted in zip(sets, before, strict=True):
         assert fitted.standard is not None
         grown = GrownStarts(fitted.standard.family, fitted.standard.solution.theta)
-        after.append(fit_data(larger, one, starts=[Race(grown)], rng=rng.spawn(1)[0], **options))
+        settings = Settings(starts=[Race(grown)], rng=rng.spawn(1)[0], **options)
+        after.append(settings.fit(larger, one))
     return [before, after]

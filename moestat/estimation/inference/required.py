@@ -14,9 +14,11 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rules import REQUIRED
 from moestat.estimation.starts import MeasureStarts
@@ -362,8 +364,9 @@ class Merged:
         jobs, family = [], self.bounded()
         for child in rng.spawn(self.replicates):
             design = self.law if n <= REQUIRED.drawn else self.lattice
-            X, y, weight = sample_weighted(small, truth, round(n), child, design)
-            jobs.append(FitJob(family, X, y, MomentNewton(), starts, weight, child))
+            drawn = sample_weighted(small, truth, round(n), child, design)
+            data = Data.of(family, *drawn)
+            jobs.append(FitJob(family, data, MomentNewton(), starts, child))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
             ends = fit_jobs(jobs, Cores())

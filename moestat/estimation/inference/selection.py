@@ -24,7 +24,7 @@ from moestat.base.warnings import (
     warn_of_old_name,
 )
 from moestat.estimation.data import Data, check_options, read_data
-from moestat.estimation.fitting import fit, fit_data
+from moestat.estimation.fitting import Settings, fit
 from moestat.estimation.formula import fit_formula
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.dependence import dependence_in_selection
@@ -514,7 +514,8 @@ def _by_data(
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
-    return fit_data(model.with_experts(size), read, rng=rng, by_weight=by_name, **solving)
+    settings = Settings(rng=rng, by_weight=by_name, **solving)
+    return settings.fit(model.with_experts(size), read)
 
 
 def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
@@ -538,7 +539,7 @@ def _held_out(
     model, data = result.family, result.rows
     for fold in np.unique(labels):
         LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, labels.max() + 1)
-        fitted = fit_data(*rows_of(model, data, labels != fold), rng=rng, **solving)
+        fitted = Settings(rng=rng, **solving).fit(*rows_of(model, data, labels != fold))
         total += log_density_of(model, data, labels == fold, fitted.theta)
     return total / float(data.weight.sum())
 

@@ -12,9 +12,8 @@ from moestat.base.memory import check_room
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.data import Data
-from moestat.estimation.fitting import fit_data
-from moestat.estimation.groups import check_groups
-from moestat.estimation.jobs import FitJob, checked_problem
+from moestat.estimation.fitting import Settings
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Lasso, Prior, data_units
 from moestat.estimation.progress import LOG
 from moestat.estimation.results import MoEResults
@@ -49,10 +48,7 @@ class SparseData:
         check_room(
             8.0 * PATH.matrices * own.n_params**2, f"X: a path of {own.n_params:,} parameters"
         )
-        if read.groups is not None:
-            check_groups(own, read)
-        job = FitJob(own, read.X, read.y, sample_weight=read.weight, prior=self.prior)
-        self.standard = standardise(checked_problem(replace(job, groups=read.groups, data=read)))
+        self.standard = standardise(FitJob(own, read, prior=self.prior).problem())
         inner = self.standard.problem
         if len(inner.data.X) >= inner.data.size - 1:
             inner = replace(inner, family=_with_floor(inner.family, own))
@@ -138,7 +134,7 @@ class SparseData:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
             own_rows = replace(read, X=np.ascontiguousarray(X), features=None, formula=None)
-            found = fit_data(small, own_rows, rng=rng, prior=self.prior).standard
+            found = Settings(rng=rng, prior=self.prior).fit(small, own_rows).standard
         assert found is not None
         theta = np.zeros(own.n_params)
         used = (slopes_of(small) < 0) | bool(kept)

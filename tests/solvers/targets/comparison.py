@@ -15,7 +15,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import moestat
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda
@@ -179,7 +181,7 @@ def batching(n=20):
     def jobs():
         # Generators anew: a fit draws its starts from its own.
         return [
-            FitJob(family, *data, rng=child, **options)
+            FitJob(family, Data.of(family, *data), rng=child, **options)
             for data, child in zip(sets, np.random.default_rng(0).spawn(3), strict=True)
         ]
 

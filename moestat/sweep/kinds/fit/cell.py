@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.jobs import FitJob, fit_jobs
+from moestat.estimation.batches import fit_jobs
+from moestat.estimation.data import Data
+from moestat.estimation.jobs import FitJob
 from moestat.estimation.results import MoEResults
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
@@ -63,14 +65,12 @@ def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
 def _job(spec: Spec, cell: Cell) -> FitJob:
     """The data of a cell and how they are fitted."""
     curve = spec.curve(cell.curve)
-    X, y, weight = data_of(spec, cell)
+    family = spec.fitted_family(curve)
     return FitJob(
-        spec.fitted_family(curve),
-        X,
-        y,
+        family,
+        Data.of(family, *data_of(spec, cell)),
         solver=make_solver(dict(curve.solver)),
         starts=spec.start_rules(curve),
-        sample_weight=weight,
         rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
     )
 
