@@ -35,7 +35,7 @@ from matplotlib.figure import Figure
 import moestat
 from moestat.estimation.higher import covariates
 from moestat.estimation.rules import SAME_HEIGHT
-from moestat.estimation.runs import Seen
+from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Agreement
 from moestat.estimation.starts import GivenStarts
 from moestat.rates.plots import save_figure
@@ -119,16 +119,16 @@ def synthetic(number: int) -> dict[str, Any]:
     return {"name": f"{number}", "family": fitted, "X": X, "y": y, "truth": truth}
 
 
-def watch(seen: list[Seen]) -> None:
+def watch(seen: list[SearchRecord]) -> None:
     """Let every search add what it has seen to a list."""
-    found = Agreement.find
+    find_starts = Agreement.find_starts
 
-    def find(self: Any, problem: Any, rng: Any, own: Any = None) -> Any:
-        own = own or Seen()
+    def watched(self: Any, problem: Any, rng: Any, own: Any = None) -> Any:
+        own = own or SearchRecord()
         seen.append(own)
-        return found(self, problem, rng, own)
+        return find_starts(self, problem, rng, own)
 
-    Agreement.find = find  # type: ignore[method-assign]
+    Agreement.find_starts = watched  # type: ignore[method-assign]
 
 
 def plain(height: float) -> float | None:
@@ -136,7 +136,7 @@ def plain(height: float) -> float | None:
     return round(float(height), 4) if np.isfinite(height) else None
 
 
-def called(case: dict[str, Any], seed: int, seen: list[Seen]) -> dict[str, Any]:
+def called(case: dict[str, Any], seed: int, seen: list[SearchRecord]) -> dict[str, Any]:
     """A default call: its end, and what its search saw."""
     seen.clear()
     with warnings.catch_warnings(record=True) as said:
@@ -179,7 +179,7 @@ def looks(case: dict[str, Any], seconds: float) -> dict[str, Any]:
     return found
 
 
-def record_of(case: dict[str, Any], seen: list[Seen]) -> dict[str, Any]:
+def record_of(case: dict[str, Any], seen: list[SearchRecord]) -> dict[str, Any]:
     """The line of a problem."""
     family = case["family"]
     calls = [called(case, seed, seen) for seed in range(SEEDS)]
@@ -225,7 +225,7 @@ def collect(path: Path, count: int, minutes: float, real: bool) -> None:
     """Add lines of problems until they are so many, or so much time is over."""
     lines = lines_of(path) if path.exists() else []
     known = {json.loads(line)["name"] for line in lines}
-    seen: list[Seen] = []
+    seen: list[SearchRecord] = []
     watch(seen)
     warnings.simplefilter("ignore")
     until = time.monotonic() + 60.0 * minutes
@@ -270,7 +270,7 @@ def stops_of(call: dict[str, Any], k: int, best: float) -> list[tuple[np.ndarray
 
     That is after each of its searches; where most starts of the pool agreed, at its end alone.
     """
-    seen = Seen([as_height(height) for height in call["pool"]])
+    seen = SearchRecord([as_height(height) for height in call["pool"]])
     reached = call["starts"] * call["agreement"]
     last = covariates(seen, k, reached, call["starts"]), best - call["height"] > SAME_HEIGHT
     ends = np.array([as_height(height) for height in call["ends"]])

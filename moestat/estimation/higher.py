@@ -1,4 +1,4 @@
-"""The probability that a higher maximum exists, from what a search has seen.
+"""The probability that a higher maximum exists, from what a search has record.
 
 A logistic model whose coefficients are those of `benchmarks/calibration.py`: default calls on
 problems of every likelihood, half of them held out, as if they had stopped after each of their
@@ -14,18 +14,18 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.rules import HIGHER, SAME_HEIGHT
-from moestat.estimation.runs import Seen
+from moestat.estimation.runs import SearchRecord
 
 __all__ = ["covariates", "expected_distinct", "probability_of_higher"]
 
 
-def probability_of_higher(seen: Seen, n_experts: int, reached: float, runs: int) -> float:
+def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, runs: int) -> float:
     """Estimated probability that a maximum exists which is higher than the end of a search.
 
     Parameters
     ----------
-    seen : Seen
-        What it has seen.
+    record : SearchRecord
+        What it has record.
     n_experts : int
         Number of experts k.
     reached, runs : int
@@ -35,22 +35,23 @@ def probability_of_higher(seen: Seen, n_experts: int, reached: float, runs: int)
     --------
     Eight starts of four kinds that end alike, and eight searches that all end elsewhere:
 
-    >>> alike, apart = Seen(pool=[-100.0] * 8), Seen(pool=[float(j) for j in range(8)])
+    >>> alike = SearchRecord(pool=[-100.0] * 8)
+    >>> apart = SearchRecord(pool=[float(j) for j in range(8)])
     >>> probability_of_higher(alike, 2, 8, 8) < 0.1, probability_of_higher(apart, 2, 1, 8) > 0.4
     (True, True)
     """
-    score = float(np.dot(HIGHER.coefficients, covariates(seen, n_experts, reached, runs)))
+    score = float(np.dot(HIGHER.coefficients, covariates(record, n_experts, reached, runs)))
     return float(1.0 / (1.0 + np.exp(-score)))
 
 
-def covariates(seen: Seen, n_experts: int, reached: float, runs: int) -> FloatArray:
-    """What the probability depends on: 1, and two numbers of what a search has seen.
+def covariates(record: SearchRecord, n_experts: int, reached: float, runs: int) -> FloatArray:
+    """What the probability depends on: 1, and two numbers of what a search has record.
 
     These are the logarithm of how many heights a pool of four starts an expert comes to, and the
     share of runs that came to the best height again, among the runs and one more: a search may
     stop after any run, and one run, or few that agree, say less than many.
     """
-    counts = _counts([height for height in seen.pool if np.isfinite(height)])
+    counts = _counts([height for height in record.pool if np.isfinite(height)])
     distinct = expected_distinct(counts, 4 * n_experts)
     return np.array([1.0, np.log(distinct), (reached - 1.0) / (runs + 1.0)])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.runs import climbed
+from moestat.estimation.runs import climb_all
 from moestat.estimation.starts import (
     MOST_STARTS,
     LineStarts,
@@ -55,9 +55,9 @@ class SpringStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        return self.grown(problem, SplitStarts(self.count, self.noise).draw(problem, rng), rng)
+        return self.grow(problem, SplitStarts(self.count, self.noise).draw(problem, rng), rng)
 
-    def grown(self, problem: Problem, points: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def grow(self, problem: Problem, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Where points (m, P) come with the spring; sums of squares have none."""
         points = into_box(problem.family, points)
         if problem.family.is_regression or not len(points):
@@ -68,7 +68,7 @@ class SpringStarts:
         sprung: list[Problem] = [
             SprungProblem(problem.family, problem.data, spring=(centre, s * unit)) for s in springs
         ]
-        return np.array([theta for theta, _ in climbed(sprung, points, self.steps, self.threads)])
+        return np.array([theta for theta, _ in climb_all(sprung, points, self.steps, self.threads)])
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class GrownStarts:
         more = family.n_experts - len(atoms)
         theta = family.join(np.vstack([atoms, *[atoms[-1:]] * more]), shared)
         count, last = self.count or 4 * family.n_experts, family.n_experts - 1
-        return moves(problem, into_box(family, theta[None])[0], count, rng, last)
+        return draw_moves(problem, into_box(family, theta[None])[0], count, rng, last)
 
 
 def near_planes(family: Family) -> StartRule:
@@ -98,7 +98,7 @@ def near_planes(family: Family) -> StartRule:
     return PlaneStarts(steps=8) if family.likelihood.support is None else LineStarts(steps=3)
 
 
-def moves(
+def draw_moves(
     problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator, which: Any = None
 ) -> FloatArray:
     """Parameters (count, P) with an atom of theta fresh, a copy of another, or parted from one.
@@ -111,7 +111,7 @@ def moves(
     pairs = [[g, rng.choice(np.delete(every, g))] for g in gone]
     parted = np.empty((0, family.n_params))
     if isinstance(rule, PlaneStarts) and count > 1:
-        parted = rule.parted(problem, theta, pairs[: count // 2], rng)
+        parted = rule.divide_pairs(problem, theta, pairs[: count // 2], rng)
         pairs = pairs[count // 2 :]
     noise = predictor_noise(problem, rng, len(pairs))
     moved = np.empty_like(noise)
@@ -128,11 +128,11 @@ def moves(
                 atoms[pair, family.mass_column] -= np.log(2.0)
             atoms[pair] += drawn[pair]
         moved[j] = family.join(atoms, shared)
-    moved[1::2] = SpringStarts().grown(problem, moved[1::2], rng)
+    moved[1::2] = SpringStarts().grow(problem, moved[1::2], rng)
     return np.vstack([moved, parted])
 
 
-def resampled(
+def climb_on_resamples(
     problem: Problem,
     theta: FloatArray,
     count: int,
@@ -147,5 +147,5 @@ def resampled(
     for drawn in rng.choice(units.size, (count, units.size), p=units / units.sum()):
         times = units.mean() * np.bincount(drawn, minlength=units.size)
         others.append(problem.replace_data(problem.data.reweighted(times)))
-    ran = climbed(others, np.tile(theta, (count, 1)), steps, threads)
+    ran = climb_all(others, np.tile(theta, (count, 1)), steps, threads)
     return np.array([end for end, _ in ran])

@@ -23,10 +23,10 @@ from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.rules import SAME_HEIGHT
-from moestat.estimation.runs import Seen
+from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Agreement, on_threads
 from moestat.estimation.standardise import Standardised, standardise
-from moestat.estimation.starts import drawn, into_box
+from moestat.estimation.starts import draw_starts, into_box
 from moestat.solvers import Solution, Solver
 from moestat.solvers.driver import Unfinished, drive, until
 from moestat.solvers.penalised import PenalisedProblem
@@ -53,7 +53,7 @@ class RunningFit:
     labels: list[str] = field(default_factory=list[str])
     counts: list[int] = field(default_factory=list[int])
     lower: int = 0
-    seen: Seen = field(default_factory=Seen)
+    seen: SearchRecord = field(default_factory=SearchRecord)
     risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
@@ -89,7 +89,7 @@ class RunningFit:
                 points = self.search(on_threads(rule, threads), self.inner, rng)
             else:
                 drawing = self.standard
-                points = drawing.draw(rule, rng) if drawing else drawn(rule, self.inner, rng)
+                points = drawing.draw(rule, rng) if drawing else draw_starts(rule, self.inner, rng)
                 self.counts += [1] * len(points)
             self.add_starts(rule.name, points, replace(self.inner, seen=seen))
         LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
@@ -99,7 +99,7 @@ class RunningFit:
         try:
             self.risk = rule.risk
             seen = self.seen if rule.is_calibrated else None
-            points, counts = rule.find(without_spare_columns(problem), rng, seen)
+            points, counts = rule.find_starts(without_spare_columns(problem), rng, seen)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
             counts = [1] * len(points)
@@ -173,7 +173,7 @@ class RunningFit:
             self.solver.name,
             self.job.data.weight,
             _variance(self.original.data),
-            standard=self.standard.fitted(best) if self.standard else None,
+            standard=self.standard.describe(best) if self.standard else None,
             prior=self.job.prior,
             data=self.job.data,
         )

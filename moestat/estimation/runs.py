@@ -22,11 +22,11 @@ from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
-Climbed = tuple[FloatArray, float]
+Point = tuple[FloatArray, float]
 """Parameters (P,) of a run, and its log-likelihood."""
 
 
-class Ended(NamedTuple):
+class RunEnd(NamedTuple):
     """The end of a run."""
 
     theta: FloatArray
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
 
 
 @dataclass
-class Seen:
+class SearchRecord:
     """What a search has seen, by which a higher maximum is the more or the less probable."""
 
     pool: list[float] = field(default_factory=list[float])
@@ -46,12 +46,12 @@ class Seen:
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:
-    """Ended by Hessians where they are small and exist, else by gradients alone."""
+    """RunEnd by Hessians where they are small and exist, else by gradients alone."""
     by_hessians = family.n_params <= MANY and not family.has_kinked_mean
     return NewtonSquares() if by_hessians else GaussNewtonBFGS()
 
 
-def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
+def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
     """Parameters of one end at each height, the highest first, and how many ended there."""
     kept: list[FloatArray] = []
     counts: list[int] = []
@@ -64,31 +64,31 @@ def heights(ends: Sequence[Ended]) -> tuple[list[FloatArray], list[int]]:
     return kept, counts
 
 
-def climbed(
+def climb_all(
     problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
-) -> list[Climbed]:
+) -> list[Point]:
     """Where points (m, P) of problems are after so many steps."""
     newton = Newton(0.1 * SAME_HEIGHT, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
     return drive(runs, problems, threads)
 
 
-def ended(
+def run_starts(
     problem: Problem,
     points: FloatArray,
     steps: int,
     threads: int | None,
-) -> list[Ended]:
+) -> list[RunEnd]:
     """Where points (m, P) are after so many steps, best first."""
     starts = into_box(problem.family, points)
     # Starts have seen other rows: previews would only lead back.
     known = replace(problem, seen=problem.data.size)
-    ends = climbed([known.restart() for _ in starts], starts, steps, threads)
+    ends = climb_all([known.restart() for _ in starts], starts, steps, threads)
     # Where all atoms have collapsed the data lie on as many lines: that is no spike.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [
-        Ended(theta, height if ok else -np.inf)
+        RunEnd(theta, height if ok else -np.inf)
         for (theta, height), ok in zip(ends, sound, strict=True)
     ]
     keep(judged, steps, problem.data.size)
@@ -113,7 +113,7 @@ def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     return problem.replace_data(data.taken(drawn, times.astype(np.float64)))
 
 
-def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Climbed]:
+def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Point]:
     """A run of so many steps, by the kind of derivatives that a fit would take."""
     family, steps = problem.family, newton.max_iterations
     if family.has_jumps:

@@ -1,25 +1,25 @@
-"""A search for starts in parts: a pool, a race, moves, agreement; each a start rule of its own.
+"""The default search for starting values, in four parts that are start rules themselves.
 
-Small splits of the one-expert fit grown with a spring to it, fits near planes and to soft clusters,
-and wide splits are a pool (`Pool`).  In a race (`Race`) all of them climb some steps on a part of
-the rows, and the best third goes on with three times as many rows, until two are left and climb to
-their ends.  Then the winner climbs some steps on resamples of the rows and back, and in turn atoms
-of it are drawn anew, split or parted from others; such neighbours race, too, until two rounds have
-bettered nothing (`Moves`).  Where most starts of a pool agree on a height that no neighbour
-betters the search is over; else it is repeated with other random numbers until its ends, which are
-independent, leave a probability of a higher maximum that is accepted (`Agreement`).  No size is
-treated apart; of a response that is a number planes have widths.
+`Pool` draws starts of four kinds: small splits of the one-expert fit that are grown with a spring,
+fits near planes, fits to soft clusters, and wide splits.  `Race` runs all starts of a pool for some
+steps on a part of the rows, continues the best third on three times as many rows, and so on until
+two runs are left, which it runs to convergence.  `Moves` improves the winner: in one round it
+refits on resamples of the rows and returns to all rows, in the next it replaces, splits or divides
+anew single experts; such neighbours race, too, and two rounds without a gain end it.  `Agreement`
+repeats these searches with other random numbers until the estimated probability of a higher maximum
+is at most `risk`.  Where most starts of the first pool reach one height that no neighbour exceeds,
+it makes no further search.  The same rules hold for data of every size.
 
 | constant | value | range | why |
 |---|---|---|---|
-| `Pool.count` | 4 an expert | 3 to 16 | of each kind one an expert |
+| `Pool.count` | 4 an expert | 3 to 16 | one start of each kind for each expert |
 | `SpringStarts.spring` | 1e-3 a row | 1e-4 to 1e-2 | regions form before the gate saturates |
-| `Race.steps` | 20 | 8 to 25 | heights are then about in the order of the ends |
-| `Race.kept` | one in 3 | 2 to 4 | as of successive halving |
-| `Race.rows` | 30 a parameter, 1000 at least | 20 to 60 | fewer rank a race of classes wrongly |
-| `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | a round of each kind |
-| `Agreement.risk` | .15 | .1 to .2 | heights are those of five equal ends; with .2 some are lower |
-| `Agreement.searches` | 8, less work | 2 to 40 | a budget of n P^2 = 9e7, some seconds |
+| `Race.steps` | 20 | 8 to 25 | runs then rank nearly as they do at convergence |
+| `Race.kept` | one in 3 | 2 to 4 | as in successive halving |
+| `Race.rows` | 30 a parameter, at least 1000 | 20 to 60 | fewer rank runs of classes wrongly |
+| `Moves.count`, `Moves.idle` | 3 an expert, 2 rounds | 1 to 4, 1 to 3 | one round of each kind |
+| `Agreement.risk` | .15 | .1 to .2 | with .2 some fits end lower |
+| `Agreement.searches` | 8, fewer for large data | 2 to 40 | n P^2 = 9e7 of work, some seconds |
 """
 
 from __future__ import annotations
@@ -35,15 +35,21 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.estimation.higher import probability_of_higher
-from moestat.estimation.neighbours import GrownStarts, SpringStarts, moves, near_planes, resampled
+from moestat.estimation.neighbours import (
+    GrownStarts,
+    SpringStarts,
+    climb_on_resamples,
+    draw_moves,
+    near_planes,
+)
 from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import (
-    Ended,
-    Seen,
-    ended,
-    heights,
+    RunEnd,
+    SearchRecord,
+    group_by_height,
     least_squares,
+    run_starts,
     some_rows,
 )
 from moestat.estimation.starts import (
@@ -149,42 +155,45 @@ class Race:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The winner, shape (1, P)."""
-        return self.won(problem, self.begun(self.part(problem, rng), rng), rng)[0][0][None]
+        started = self.start_runs(self.draw_rows(problem, rng), rng)
+        return self.run_finals(problem, started, rng)[0].theta[None]
 
-    def part(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
-        """The problem on the rows of a rung, or on so many times as many."""
+    def draw_rows(self, problem: Problem, rng: np.random.Generator, times: int = 1) -> Problem:
+        """The problem on random rows: as many as the first rung has, or `times` as many."""
         rows = max(SEARCH.least, self.rows * problem.family.n_params)
         return some_rows(problem, rng, times * rows)
 
-    def begun(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[Ended]:
-        """The starts after a rung on its part, of so many times its steps, best first."""
-        return ended(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
+    def start_runs(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[RunEnd]:
+        """Run the pool's starts on the rows `part`, with `longer` times the steps; best first."""
+        return run_starts(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
 
-    def won(self, problem: Problem, ends: list[Ended], rng: np.random.Generator) -> list[Ended]:
-        """The finalists, the winner first, from where a first rung has ended."""
+    def run_finals(
+        self, problem: Problem, ends: list[RunEnd], rng: np.random.Generator
+    ) -> list[RunEnd]:
+        """Continue the runs of the first rung through the later ones; finalists, the best first."""
         times = 1
         while len(ends) > SEARCH.finalists * self.kept:
             times *= self.kept
             points = np.array([run.theta for run in ends[: -(-len(ends) // self.kept)]])
-            ends = ended(self.part(problem, rng, times), points, self.steps, self.threads)
+            ends = run_starts(self.draw_rows(problem, rng, times), points, self.steps, self.threads)
         while True:
             first, ends = ends[: SEARCH.finalists], ends[SEARCH.finalists :]
             points = np.array([run.theta for run in first])
-            final = ended(problem, points, SEARCH.to_the_end, self.threads)
-            # Where ties draw the leaders to spikes a sound end may be among those behind them.
-            if np.isfinite(final[0][1]) or not ends:
+            final = run_starts(problem, points, SEARCH.to_the_end, self.threads)
+            # Tied responses may lead the best runs to spikes; then one behind them may be sound.
+            if np.isfinite(final[0].height) or not ends:
                 return final
 
 
 @dataclass(frozen=True)
 class Moves:
-    """A race, and rounds that improve its winner: on resamples of the rows, or with another atom.
+    """A race, and rounds that improve its winner: on resamples of the rows, or with another expert.
 
-    In every second round the winner climbs some steps on resamples of the rows, each of which then
-    climbs on all rows.  In the others, of a response that is a number every second move parts the
-    rows of two atoms anew, those near a plane from the others.  Of what is left every second one
-    replaces an atom by a fresh one near the one-expert fit and grows with the spring; the others
-    replace one by a copy of another and separate the two at random.
+    In every second round the winner runs some steps on resamples of the rows, and then on all rows.
+    In the other rounds, if the response is a number, half of the moves divide the rows of two
+    experts anew, those near a plane from the others.  Of the remaining moves every second one
+    replaces an expert by a new one near the one-expert fit and grows it with the spring; the others
+    replace an expert by a copy of another and separate the two at random.
 
     Parameters
     ----------
@@ -223,38 +232,41 @@ class Moves:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The end, shape (1, P)."""
-        return self.searched(problem, rng)[0][0][None]
+        return self.run(problem, rng)[0].theta[None]
 
-    def searched(
+    def run(
         self,
         problem: Problem,
         rng: np.random.Generator,
-        begun: list[Ended] | None = None,
-    ) -> list[Ended]:
-        """The finalists of the last race that bettered something, the winner first."""
-        begun = begun or self.race.begun(self.race.part(problem, rng), rng)
-        best, idle = self.race.won(problem, begun, rng), 0
-        rounds = cycle((self.resampled, self.moved))
+        started: list[RunEnd] | None = None,
+    ) -> list[RunEnd]:
+        """Search from the winner of a race, by rounds; the finalists of the best, highest first."""
+        started = started or self.race.start_runs(self.race.draw_rows(problem, rng), rng)
+        best, idle = self.race.run_finals(problem, started, rng), 0
+        rounds = cycle((self.resample_round, self.move_round))
         while problem.family.n_experts > 1 and idle < self.idle:
-            ends = next(rounds)(problem, best[0][0], rng)
-            idle = 0 if ends[0][1] > best[0][1] + self.gain else idle + 1
-            best = ends if ends[0][1] > best[0][1] + SAME_HEIGHT else best
+            ends = next(rounds)(problem, best[0].theta, rng)
+            idle = 0 if ends[0].height > best[0].height + self.gain else idle + 1
+            best = ends if ends[0].height > best[0].height + SAME_HEIGHT else best
         return best
 
-    def resampled(
+    def resample_round(
         self, problem: Problem, theta: FloatArray, rng: np.random.Generator
-    ) -> list[Ended]:
-        """The finalists of one round from where theta (P,) comes on resamples of the rows."""
-        part, steps, threads = self.race.part(problem, rng), self.race.steps, self.race.threads
+    ) -> list[RunEnd]:
+        """Race the points that theta (P,) reaches on resamples of the rows."""
+        part, steps, threads = self.race.draw_rows(problem, rng), self.race.steps, self.race.threads
         count = self.resamples or self._round(problem)
-        points = resampled(part, theta, count, rng, steps, threads)
-        return self.race.won(problem, ended(part, points, steps, threads), rng)
+        points = climb_on_resamples(part, theta, count, rng, steps, threads)
+        return self.race.run_finals(problem, run_starts(part, points, steps, threads), rng)
 
-    def moved(self, problem: Problem, theta: FloatArray, rng: np.random.Generator) -> list[Ended]:
-        """The finalists of one round of moves from theta (P,)."""
-        part = self.race.part(problem, rng)
-        points = moves(part, theta, self._round(problem), rng)
-        return self.race.won(problem, ended(part, points, self.race.steps, self.race.threads), rng)
+    def move_round(
+        self, problem: Problem, theta: FloatArray, rng: np.random.Generator
+    ) -> list[RunEnd]:
+        """Race the neighbours of theta (P,) that differ in one or two experts."""
+        part = self.race.draw_rows(problem, rng)
+        points = draw_moves(part, theta, self._round(problem), rng)
+        ends = run_starts(part, points, self.race.steps, self.race.threads)
+        return self.race.run_finals(problem, ends, rng)
 
     def _round(self, problem: Problem) -> int:
         return self.count or 3 * problem.family.n_experts
@@ -262,27 +274,27 @@ class Moves:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Searches until they agree.
+    """Repeated searches, until the probability of a higher maximum is small.
 
     Parameters
     ----------
     search : Moves
-        What is repeated, with other random numbers.
+        The search that is repeated with other random numbers.
     risk : float
-        Probability of a higher maximum that is accepted.  While most starts of a pool agree, other
-        pools are added until the probability is no more, and neighbours decide; else searches are
-        added until it is no more.  A fit whose probability is more warns.
+        Largest accepted probability of a higher maximum.  While most starts of a pool agree,
+        further pools are run until the probability is at most `risk`, and then neighbours are
+        tried; otherwise searches are added until it is.  A fit with a larger probability warns.
     searches : int
-        Searches, and pools, at most; in proportion fewer where rows and parameters are many.  Where
-        one search is more than the budget, a round of it has one resample for each expert, and more
-        in proportion to gain.
+        Largest number of searches and of pools; in proportion fewer if rows and parameters are
+        many.  If a single search exceeds the budget, each of its rounds has one resample for each
+        expert, and has to gain more in proportion.
     time_limit : float
         No further search begins after so many seconds.
 
     Notes
     -----
     The probability is `moestat.estimation.higher.probability_of_higher`; it stands where
-    Boender and Rinnooy Kan (1987) have the expected share of maxima that none has seen.
+    Boender and Rinnooy Kan (1987) have the expected share of maxima that none has record.
 
     Examples
     --------
@@ -310,91 +322,95 @@ class Agreement:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether it is a default search, or looks no less: what `higher` was calibrated for."""
+        """Whether it searches at least as much as the default, for which `higher` is calibrated."""
         pool = self.search.race.pool
         return isinstance(pool, Pool) and not pool.more and self.searches >= type(self).searches
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        return self.find(problem, rng)[0]
+        return self.find_starts(problem, rng)[0]
 
     def rows(self, problem: Problem) -> int:
-        """How many of the rows its starts have been fitted to."""
+        """Number of rows that a search runs on; its starts have seen these."""
         return SEARCH.in_all * max(SEARCH.least, self.search.race.rows * problem.family.n_params)
 
-    def find(
-        self, problem: Problem, rng: np.random.Generator, seen: Seen | None = None
+    def find_starts(
+        self, problem: Problem, rng: np.random.Generator, record: SearchRecord | None = None
     ) -> tuple[FloatArray, list[int]]:
-        """The highest ends (count, P), and how many have come to each height, the highest first.
+        """The highest ends (count, P), and how many runs reached each height, the highest first.
 
-        What it has seen is added to `seen`.
+        The heights that the search has seen are added to `record`.
         """
-        seen = seen or Seen()
+        record = record or SearchRecord()
         deadline, race = time.monotonic() + self.time_limit, self.search.race
-        whole = race.part(problem, rng, SEARCH.in_all)
-        work, ends = whole.data.size * problem.family.n_params**2, list[Ended]()
+        whole = race.draw_rows(problem, rng, SEARCH.in_all)
+        work, ends = whole.data.size * problem.family.n_params**2, list[RunEnd]()
         most = int(np.clip(SEARCH.work / work, 1, self.searches))
-        begun = self._begun(whole, rng, most)
-        seen.pool += [run.height for run in begun]
-        found = self._looked(whole, begun, rng, seen)
+        started = self._start_pools(whole, rng, most)
+        record.pool += [run.height for run in started]
+        found = self._check_neighbours(whole, started, rng, record)
         if found is not None:
             return found
         search = self.search
         if work > SEARCH.work:
             few = search.resamples or problem.family.n_experts
             search = replace(search, resamples=few, gain=search.gain * work / SEARCH.work)
-        while len(ends) < most and not self._accepts(problem, seen, ends):
+        while len(ends) < most and not self._accepts(problem, record, ends):
             LOG.info("search %d of %d at most", len(ends) + 1, most)
-            finalists = search.searched(whole, rng, None if ends else begun)
-            # Of a single search the finalists are all that can agree.
+            finalists = search.run(whole, rng, None if ends else started)
+            # If there is only one search, its finalists are the only ends that can agree.
             ends += finalists[: 1 if most > 1 else None]
             if time.monotonic() > deadline:
                 break
-        seen.ends += [run.height for run in ends]
-        kept, counts = heights(ends)
-        # Of dear runs that have seen all rows the lower ones stay lower.
+        record.ends += [run.height for run in ends]
+        kept, counts = group_by_height(ends)
+        # Where searches are expensive and have used all rows, the lower ends stay lower.
         lower = most < self.searches and whole is problem
         return np.array(kept[: 1 if lower else SEARCH.returned]), counts
 
-    def _begun(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[Ended]:
-        """Starts of a pool, and of more while most of them are at the best height, best first."""
-        begun, part = list[Ended](), self.search.race.part(problem, rng)
+    def _start_pools(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[RunEnd]:
+        """Run a pool, and further pools while most runs reach the best height; best first."""
+        started, part = list[RunEnd](), self.search.race.draw_rows(problem, rng)
         for _ in range(pools):
-            begun += self.search.race.begun(part, rng, 2)
-            known = Seen([run.height for run in begun])
-            if self._accepts(problem, known, begun) or not _most_agree(begun):
+            started += self.search.race.start_runs(part, rng, 2)
+            known = SearchRecord([run.height for run in started])
+            if self._accepts(problem, known, started) or not _most_agree(started):
                 break
-        return sorted(begun, key=lambda run: -run[1])
+        return sorted(started, key=lambda run: -run.height)
 
-    def _looked(
-        self, problem: Problem, begun: list[Ended], rng: np.random.Generator, seen: Seen
+    def _check_neighbours(
+        self,
+        problem: Problem,
+        started: list[RunEnd],
+        rng: np.random.Generator,
+        record: SearchRecord,
     ) -> tuple[FloatArray, list[int]] | None:
-        """As `find`, where starts agree and no resample or move betters; else None."""
+        """As `find_starts`, if most runs agree and no neighbour is higher; otherwise None."""
         several, race = problem.family.n_experts > 1, self.search.race
         if not several:
-            points = np.array([run.theta for run in begun])
-            begun = ended(problem, points, SEARCH.to_the_end, race.threads)
-        elif not (_most_agree(begun) and self._accepts(problem, seen, begun)):
+            points = np.array([run.theta for run in started])
+            started = run_starts(problem, points, SEARCH.to_the_end, race.threads)
+        elif not (_most_agree(started) and self._accepts(problem, record, started)):
             return None
-        theta, height = race.won(problem, begun[:1], rng)[0]
+        theta, height = race.run_finals(problem, started[:1], rng)[0]
         look = replace(self.search, count=problem.family.n_experts, resamples=None)
-        for near in (look.resampled, look.moved) if several else ():
-            if near(problem, theta, rng)[0][1] > height + SAME_HEIGHT:
+        for near in (look.resample_round, look.move_round) if several else ():
+            if near(problem, theta, rng)[0].height > height + SAME_HEIGHT:
                 return None
-        return theta[None], heights(begun)[1]
+        return theta[None], group_by_height(started)[1]
 
-    def _accepts(self, problem: Problem, seen: Seen, ends: Sequence[Ended]) -> bool:
-        """Whether a higher maximum than these ends is no more probable than is accepted."""
+    def _accepts(self, problem: Problem, record: SearchRecord, ends: Sequence[RunEnd]) -> bool:
+        """Whether the probability of a maximum higher than these ends is at most `risk`."""
         sound = [end for end in ends if np.isfinite(end.height)]
         if not sound:
             return False
-        best, k = heights(sound)[1][0], problem.family.n_experts
-        return probability_of_higher(seen, k, best, len(ends)) <= self.risk
+        best, k = group_by_height(sound)[1][0], problem.family.n_experts
+        return probability_of_higher(record, k, best, len(ends)) <= self.risk
 
 
-def _most_agree(runs: Sequence[Ended]) -> bool:
-    """Whether most have come to the best height."""
-    best = heights(runs)[1][0]
+def _most_agree(runs: Sequence[RunEnd]) -> bool:
+    """Whether at least half of the runs, and two, reached the best height."""
+    best = group_by_height(runs)[1][0]
     return best > 1 and 2 * best >= len(runs)
 
 

@@ -13,7 +13,7 @@ from moestat.estimation.inference.identified import channel_metric
 from moestat.estimation.priors import data_units
 from moestat.estimation.results import StandardFit
 from moestat.estimation.rules import ROUNDING
-from moestat.estimation.starts import StartRule, drawn
+from moestat.estimation.starts import StartRule, draw_starts
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.model.units import Coordinates, DataUnits, closed_part
@@ -108,10 +108,10 @@ class Standardised:
     def draw(self, rule: StartRule, rng: np.random.Generator) -> FloatArray:
         """Starting values (count, P); a rule that knows parameters has them in the user's units."""
         if not getattr(rule, "in_user_units", True):
-            return drawn(rule, self.problem, rng)
-        return np.array([self.coordinates.inward(p) for p in drawn(rule, self.original, rng)])
+            return draw_starts(rule, self.problem, rng)
+        return np.array([self.coordinates.inward(p) for p in draw_starts(rule, self.original, rng)])
 
-    def fitted(self, solution: Solution) -> StandardFit:
+    def describe(self, solution: Solution) -> StandardFit:
         """A solution with what it takes to understand it."""
         metric = channel_metric(self.problem, solution.theta)
         penalty = None

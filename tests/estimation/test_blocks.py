@@ -207,7 +207,7 @@ def test_few_starts_climb_on_all_rows():
     theta = np.random.default_rng(4).normal(size=family.n_params)
     X, y = moestat.sample(family, theta, 4000, rng=0, design=moestat.Uniform(-2, 2))
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
-    starts, counts = search_of().find(problem, np.random.default_rng(0))
+    starts, counts = search_of().find_starts(problem, np.random.default_rng(0))
     assert 1 <= len(starts) <= 3
     assert sum(counts) > 3
 

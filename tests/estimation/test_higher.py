@@ -14,7 +14,7 @@ import moestat
 from moestat.base.warnings import DisagreementWarning, MoEWarning
 from moestat.estimation.higher import covariates, expected_distinct, probability_of_higher
 from moestat.estimation.rules import HIGHER
-from moestat.estimation.runs import Seen
+from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Agreement, Moves
 from moestat.estimation.starts import RandomStarts
 
@@ -48,18 +48,18 @@ def test_heights_of_a_smaller_pool_are_those_of_all_its_choices():
 
 
 def test_covariates_count_heights_and_repeats_and_leave_out_collapsed_runs():
-    one, heights, again = covariates(Seen([-10.0, -10.001, -np.inf, -12.0]), 2, 3, 7)
+    one, heights, again = covariates(SearchRecord([-10.0, -10.001, -np.inf, -12.0]), 2, 3, 7)
     assert (one, again) == (1.0, 0.25)
     assert heights == pytest.approx(np.log(2.0))
-    assert covariates(Seen([-1.0] * 4), 1, 1, 1)[2] == 0.0
+    assert covariates(SearchRecord([-1.0] * 4), 1, 1, 1)[2] == 0.0
 
 
 def test_more_heights_and_less_agreement_make_a_higher_maximum_more_probable():
     found = []
     for heights in ([0.0] * 8, [0.0] * 5 + [-1.0, -1.0, -2.0], [-float(j) for j in range(8)]):
-        found.append(probability_of_higher(Seen(heights), 2, heights.count(0.0), 8))
+        found.append(probability_of_higher(SearchRecord(heights), 2, heights.count(0.0), 8))
     assert 0.0 < found[0] < found[1] < found[2] < 1.0
-    few, many = (probability_of_higher(Seen([0.0, -1.0]), 2, m, m) for m in (2, 5))
+    few, many = (probability_of_higher(SearchRecord([0.0, -1.0]), 2, m, m) for m in (2, 5))
     assert many < few
 
 
@@ -67,8 +67,8 @@ def test_more_heights_and_less_agreement_make_a_higher_maximum_more_probable():
 def test_a_search_stops_by_the_risk_that_is_accepted(monkeypatch):
     """It makes no search more than the first that leaves the probability accepted, and no less."""
     made = list[int]()
-    searched = Moves.searched
-    monkeypatch.setattr(Moves, "searched", lambda *given: made.append(1) or searched(*given))
+    run = Moves.run
+    monkeypatch.setattr(Moves, "run", lambda *given: made.append(1) or run(*given))
     X, y = classes(0)
     counts, said = [], []
     for risk in (0.0, 0.5, 1.0):

@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.estimation import runs
-from moestat.estimation.runs import Seen
+from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Race, search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Objective, Problem, Sample
@@ -49,8 +49,8 @@ def test_runs_that_all_collapse_do_not_agree(monkeypatch):
     monkeypatch.setattr(runs, "collapsed_atoms", lambda problem, theta: (0,))
     family, X, y, _ = random_lines(2, 1, 1.0, 5000)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
-    begun = Race().begun(problem, np.random.default_rng(0))
-    assert not search_of()._accepts(problem, Seen(), begun)
+    begun = Race().start_runs(problem, np.random.default_rng(0))
+    assert not search_of()._accepts(problem, SearchRecord(), begun)
 
 
 def crossing_lines(n):

@@ -119,10 +119,10 @@ def test_values_of_ones_own_do_not_race():
 def test_a_search_beyond_the_budget_has_one_pool_and_rounds_that_gain_enough(monkeypatch):
     family, X, y, _ = drawn("gaussian", 300, 2, 4)
     pools, rounds = list[int](), list[int]()
-    begun, drawn_near = Race.begun, neighbours.resampled
-    monkeypatch.setattr(Race, "begun", lambda *given: pools.append(1) or begun(*given))
+    start_runs, climb = Race.start_runs, neighbours.climb_on_resamples
+    monkeypatch.setattr(Race, "start_runs", lambda *given: pools.append(1) or start_runs(*given))
     monkeypatch.setattr(
-        searching, "resampled", lambda *given: rounds.append(given[2]) or drawn_near(*given)
+        searching, "climb_on_resamples", lambda *given: rounds.append(given[2]) or climb(*given)
     )
     monkeypatch.setattr(searching, "SEARCH", SEARCH._replace(work=1.0))
     for seed in range(5):
@@ -229,15 +229,15 @@ def test_resamples_are_of_rows_or_groups_and_weigh_as_much(monkeypatch):
     weight = np.repeat(np.random.default_rng(1).integers(0, 4, 200), 3).astype(float)
     problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, weight, begin=begin))
     seen = []
-    climbed = neighbours.climbed
+    climbed = neighbours.climb_all
 
     def watched(problems, *others):
         seen.extend(problems)
         return climbed(problems, *others)
 
-    monkeypatch.setattr(neighbours, "climbed", watched)
+    monkeypatch.setattr(neighbours, "climb_all", watched)
     rng = np.random.default_rng(0)
-    ends = neighbours.resampled(problem, truth, 3, rng, 5)
+    ends = neighbours.climb_on_resamples(problem, truth, 3, rng, 5)
     assert np.unique(ends.round(6), axis=0).shape == (3, family.n_params)
     for other in seen:
         data = other.data

@@ -277,7 +277,7 @@ class SparseData:
             y.weight,
             float(y.covariance[-1, -1]) if continuous else float("nan"),
             # Degrees of freedom are counted, as those of the path are.
-            standard=replace(made.fitted(solution), penalty=None),
+            standard=replace(made.describe(solution), penalty=None),
             prior=lasso,  # type: ignore[arg-type]
             data=self.read,
         )

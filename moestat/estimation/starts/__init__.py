@@ -7,7 +7,7 @@ from moestat.estimation.starts.planes import LineStarts, PlaneStarts
 from moestat.estimation.starts.scale import (
     MOST_STARTS,
     StartRule,
-    drawn,
+    draw_starts,
     into_box,
     one_expert,
     predictor_noise,
@@ -26,7 +26,7 @@ __all__ = [
     "SplitStarts",
     "StartRule",
     "TruthStarts",
-    "drawn",
+    "draw_starts",
     "into_box",
     "make_starts",
     "one_expert",

@@ -56,11 +56,11 @@ class ClusterStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
-        scale, points = self.looked_at(problem, rng)
+        scale, points = self.choose_rows(problem, rng)
         found = [self.memberships(points, problem.family, rng) for _ in range(self.count)]
-        return self.fitted(scale, found, rng)
+        return self.fit_memberships(scale, found, rng)
 
-    def looked_at(self, problem: Problem, rng: np.random.Generator) -> tuple[Scale, FloatArray]:
+    def choose_rows(self, problem: Problem, rng: np.random.Generator) -> tuple[Scale, FloatArray]:
         """The samples that are looked at, of weight 1, and where they are (q, n)."""
         family, data = problem.family, problem.data
         if data.begin is not None:
@@ -79,7 +79,7 @@ class ClusterStarts:
             points = np.array([(np.bincount(owner, row) / size)[owner] for row in points])
         return scale, points
 
-    def fitted(
+    def fit_memberships(
         self,
         scale: Scale,
         memberships: Sequence[FloatArray],

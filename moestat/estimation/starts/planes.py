@@ -104,11 +104,11 @@ class PlaneStarts(LineStarts):
         found = np.array([*shares, rest])
         return found / found.sum(axis=0)
 
-    def parted(
+    def divide_pairs(
         self, problem: Problem, theta: FloatArray, pairs: Sequence[Any], rng: np.random.Generator
     ) -> FloatArray:
         """Starting values (m, P) in which pairs of theta's experts part their samples anew."""
-        scale, points = self.looked_at(problem, rng)
+        scale, points = self.choose_rows(problem, rng)
         inputs, response = _parts(points, problem.family)
         data, found = scale.problem.data, list[FloatArray]()
         before = problem.family.rowwise(theta, data.X, data.y)[1]
@@ -117,7 +117,7 @@ class PlaneStarts(LineStarts):
             share[g] = both * _near_a_plane(inputs, response, both, 0.5, rng)
             share[h] = both - share[g]
             found.append(share)
-        return self.fitted(scale, found, rng, theta)
+        return self.fit_memberships(scale, found, rng, theta)
 
 
 def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:

@@ -42,7 +42,7 @@ class StartRule(Protocol):
         ...
 
 
-def drawn(rule: StartRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
+def draw_starts(rule: StartRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
     """The starting values (count, P) of a rule, which may be the caller's own."""
     points, P = rule.draw(problem, rng), problem.family.n_params
     found = as_floats(f"starts: what rule {rule.name!r} draws", points, (None, P))
