@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tests.laws.entries  # noqa: F401 - registers its laws
-from moestat.estimation import data, jobs, predicting, results, source_fits
+from moestat.estimation import data, estimators, jobs, predicting, results, source_fits
 from moestat.estimation.inference import selection
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
@@ -17,7 +17,7 @@ from tests.laws.cases import Case, Member, _fitted
 from tests.laws.laws import FAILS, LAWS, judge
 
 NORMAL, COUNTS, CLASSES = Member("gaussian"), Member("poisson"), Member("multinomial")
-TRIALS = Member("binomial", kind="trials")
+TRIALS, BOUNDS = Member("binomial", kind="trials"), Member("gaussian", kind="censored")
 BOTH = Member(("gaussian", "poisson"), kind="several")
 
 
@@ -97,6 +97,30 @@ MUTATIONS = {
         (source_fits, "_Plan", lambda inputs, weights: PLAN(inputs, None)),
         Case(COUNTS, "weights"),
     ),
+    "rows of weight 0 count once": (
+        (data, "as_weights", after(data.as_weights, lambda weight: np.maximum(weight, 1.0))),
+        Case(NORMAL, "weights"),
+    ),
+    "an offset of new rows is forgotten": (
+        (predicting, "read_new_inputs", lambda family, *given: _without_offset(family, given)),
+        Case(COUNTS, "offset"),
+    ),
+    "groups of new rows are those of other rows": (
+        (predicting, "read_rows", reader(groups=lambda rows: rows.groups[::-1])),
+        Case(NORMAL, "groups"),
+    ),
+    "bounds of new rows are read as known responses": (
+        (predicting, "read_rows", reader(y=lambda rows: rows.y[:, [0, 0]])),
+        Case(BOUNDS, "plain"),
+    ),
+    "an estimator forgets the weights": (
+        (estimators._MoEEstimator, "_fitted", lambda *given: FITTED(*given[:4], None)),
+        Case(NORMAL, "weights"),
+    ),
+    "a file forgets the prior": (
+        (results, "write_record", lambda path, r: WRITTEN(path, replace(r, prior=None))),
+        Case(NORMAL, "prior"),
+    ),
     "answers lose what rows are called": (
         (Inputs, "like", lambda self, values, columns=None: np.asarray(values)),
         Case(NORMAL, "missing"),
@@ -104,6 +128,14 @@ MUTATIONS = {
 }
 
 ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
+NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fitted
+
+
+def _without_offset(family, given):
+    found = NEW(family, *given)
+    design = found.design.copy()
+    design[family.offset_input[0]] = 0.0
+    return replace(found, design=design)
 
 
 def _without_groups(result):
