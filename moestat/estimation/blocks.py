@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,11 +17,22 @@ from moestat.base.door import doors
 from moestat.base.validate import as_path, check_kind, positive_int, short
 from moestat.estimation.reading.table import check_aligned
 
-__all__ = ["Blocks", "dask_client", "in_order"]
+__all__ = ["Blocks", "GroupedBlock", "dask_client", "in_order"]
 
 T = TypeVar("T")
 Block = tuple[Any, ...]
 """Inputs (b, d), responses (b,) and, if there are any, weights (b,)."""
+
+
+class GroupedBlock(NamedTuple):
+    """Rows of whole groups, for each of which an expert is chosen once."""
+
+    X: Any  # inputs (b, d)
+    y: Any  # responses (b,)
+    weight: Any  # (b,), or None
+    groups: Any  # (b,): labels of groups, none of which has rows in another block
+    numbers: Any  # (b,): numbers of the rows among all rows
+
 
 _ROWS = 1 << 17
 """Rows of a block of arrays: a thread has a few copies of one at a time."""

@@ -17,6 +17,7 @@ from moestat.estimation.inference.generalised import (
     null_log_likelihood,
     units,
 )
+from moestat.estimation.inference.on_source import entropy_on_source
 from moestat.estimation.predicting import Predicting
 
 __all__ = ["Criteria"]
@@ -53,6 +54,8 @@ class Criteria(Predicting):
         """Sum of the weights of the groups, for which an expert is chosen once; None without."""
         if self.data is None or self.data.groups is None:
             return None
+        if self.data.group_weight is not None:
+            return self.data.group_weight
         own = Grouping(self.data.groups)
         return float(self.weight[own.order][own.begin].sum())
 
@@ -251,6 +254,9 @@ class Criteria(Predicting):
         """
         if self.family.n_experts == 1:
             return 0.0
+        if self.reads_source:
+            total = entropy_on_source(self)
+            return float(total / (self.n_independent * np.log(self.family.n_experts)))
         tau, weight = self.assignments
         total = -np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight)
         return float(total / (self.n_independent * np.log(self.family.n_experts)))
@@ -264,8 +270,14 @@ class Criteria(Predicting):
         first = (own := Grouping(self.rows.groups)).order[own.begin]
         return tau[:, first], weight[first]
 
-    def influence(self) -> Influence:
+    def influence(self, top: int = 100) -> Influence:
         """Approximate effect of leaving out each row, from one Newton step.
+
+        Parameters
+        ----------
+        top : int
+            Number of rows, those of largest displacement, of a fit to blocks or a source, which
+            reads the rows once more; a fit to rows in memory has all of them.
 
         Examples
         --------
@@ -275,4 +287,4 @@ class Criteria(Predicting):
         >>> result.influence().moves.shape
         (50, 5)
         """
-        return influence(self)
+        return influence(self, top)

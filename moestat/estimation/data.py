@@ -49,6 +49,7 @@ __all__ = [
     "in_units_of_inputs",
     "named_pair",
     "numbers_of",
+    "of_two_columns",
     "read_data",
     "read_inputs",
     "spans",
@@ -94,6 +95,8 @@ class Data:
     groups_column: str | None = None
     # (R,): step in which each response is recorded, 0 for none; None before a fit has sought them
     resolution: tuple[float, ...] | None = None
+    # sum of the weights of the groups, where their rows are not here
+    group_weight: float | None = None
 
     @classmethod
     def of(cls, model: Family, X: Any, y: Any, weight: Any = None) -> Data:
@@ -213,7 +216,7 @@ def read_data(
         own, sizes = (law if by_name else own), {}
     else:
         if by_name:
-            own = _of_two_columns(own, series["y"])
+            own = of_two_columns(own, series["y"])
         if is_by_expert(own):
             given = series["sample_weight"].values if "sample_weight" in series else None
             y = series["y"].numbers("y")
@@ -383,7 +386,7 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
     return values, None
 
 
-def _of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
+def of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
     """Where y has two columns the table of the likelihood that they are for.
 
     They are bounds of censored responses, or numbers of successes and failures.
@@ -449,6 +452,10 @@ def holding_constants(
 
 
 def without_rows(data: Data) -> Data:
-    """The names of the data without X and y; the weights stay."""
-    gone: dict[str, Any] = {"index": None, "groups": None, "kept": None, "columns": ()}
+    """The names of the data without X and y; the weights stay, and that there are groups."""
+    gone: dict[str, Any] = {"index": None, "kept": None, "columns": ()}
+    if data.groups is not None and data.group_weight is None:
+        _, first = np.unique(data.groups, return_index=True)
+        weight = float(data.weight[first].sum())
+        gone |= {"groups": data.groups[:0], "group_weight": weight}
     return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0], **gone)

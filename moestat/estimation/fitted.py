@@ -60,6 +60,8 @@ class Fitted:
     notes: tuple[str, ...] = field(default=(), repr=False)
     prior: Prior | None = field(default=None, repr=False)
     kinds: tuple[str, ...] = field(default=(), repr=False)
+    # the rows of a fit to blocks, or to a source, which questions read again
+    source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
     @property
     def theta(self) -> FloatArray:
@@ -297,6 +299,11 @@ class Fitted:
         return self.data is not None and len(self.data.y) >= self.weight.size
 
     @property
+    def reads_source(self) -> bool:
+        """Whether the rows are not here, but can be read again from blocks or a source."""
+        return not self.has_rows and self.source is not None
+
+    @property
     def rows(self) -> Data:
         """The data of the fit.
 
@@ -307,7 +314,9 @@ class Fitted:
         """
         if self.data is None or not self.has_rows:
             raise ValueError(
-                "the results were stored without the data of the fit, or are of a fit to blocks"
+                "the results were stored without the data of the fit, or are of a fit to blocks or"
+                " a source, of which only robust covariances, bootstraps, influence and criteria"
+                " read the rows again"
             )
         return self.data
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.validate import is_mapping, is_sequence
+from moestat.base.validate import is_sequence
 from moestat.estimation.data import check_options
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula_terms import arguments_of, check_finite, read_terms
@@ -24,11 +24,11 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Table, as_table, column_names
 from moestat.estimation.results import MoEResults
-from moestat.estimation.source_fits import fit_source
-from moestat.estimation.sources import LazySource, as_source
+from moestat.estimation.source_fits import SharedSource, columns_of_source, fit_source
+from moestat.estimation.sources import LazySource, Source, as_source
 from moestat.model.joint import as_likelihood
 
-__all__ = ["fit_formula"]
+__all__ = ["fit_formula", "shared_source"]
 
 
 @door()
@@ -118,8 +118,9 @@ def fit_formula(
     Data that do not fit into memory are read several times.  The first pass finds the rows with
     missing values and the levels of categories, and draws a random sample of 100,000 rows.  Knots,
     centres and scales of ``bs``, ``cr``, ``poly`` and ``scale`` are computed from this sample; if
-    there are more rows, ``result.notes`` says so.  Groups, several responses, responses of two
-    columns and priors need all rows in memory.  Data that change between two passes are refused.
+    there are more rows, ``result.notes`` says so.  All rows of a group are read together: at most
+    a million rows may lie in another part of the source than the first rows of their group.  Data
+    that change between two passes are refused.
     If a part of the data cannot be read, the error names it.
 
     The grammar and the coding of categories are those of Wilkinson and Rogers (1973), as in R and
@@ -141,16 +142,37 @@ def fit_formula(
     """
     check_options(options, fit_formula, fit)
     how = weights, offset, groups, missing, scope
-    source, n_experts = as_source(data), count_of(formula, n_experts)
-    if source is not None and not (isinstance(source, LazySource) and source.is_small):
-        if is_mapping(formula):
-            raise ValueError("formula: a formula for each expert is for rows in memory")
-        known, text = signature(fit).parameters, cast(str, formula)
-        return fit_source(text, source, family, n_experts, *how, options, [*known])
+    source, n_experts = source_of(data), count_of(formula, n_experts)
+    if source is not None:
+        known = signature(fit).parameters
+        return fit_source(formula, source, family, n_experts, *how, options, [*known])
     made, y, given, own = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None
     return replace(result, data=replace(result.data, **own))
+
+
+def source_of(data: Any) -> Source | SharedSource | None:
+    """The source that data are which are read in parts; None for rows in memory."""
+    if isinstance(data, SharedSource):
+        return data
+    source = as_source(data)
+    return None if isinstance(source, LazySource) and source.is_small else source
+
+
+def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mapping[str, Any]) -> Any:
+    """The data of fits by several formulas: of a source one whose first pass they share."""
+    source = source_of(data)
+    if source is None or isinstance(source, SharedSource):
+        return data
+    columns, missing = columns_of_source(source), given.get("missing", "raise")
+    scope = given.get("scope")
+    weights, offset, groups = (given.get(name) for name in ("weights", "offset", "groups"))
+    also = [
+        read_terms(formula, columns, family, weights, offset, groups, missing, scope, {})
+        for formula in formulas
+    ]
+    return SharedSource(source, tuple(also))
 
 
 def read_formula(

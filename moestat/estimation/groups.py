@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,7 @@ from moestat.solvers.problem import Sample
 __all__ = [
     "Grouping",
     "arranged",
+    "check_gate_in_groups",
     "check_groups",
     "density_of_groups",
     "draw_in_groups",
@@ -77,12 +79,22 @@ def check_groups(family: Family, data: Any) -> None:
         raise ValueError(f"groups: need a density of all experts; {family!r} {what}")
     if (at := _varying(rows.weight, rows)) is not None:
         raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
+    read = ((f, _varying(rows.X[f], rows)) for f in _read_by_gate(family))
+    check_gate_in_groups(
+        family, {f: names[at].item() for f, at in read if at is not None}, features
+    )
+
+
+def check_gate_in_groups(
+    family: Family, varying: Mapping[int, Any], features: Sequence[str] | None
+) -> None:
+    """Raise if the gate reads an input that differs within a group, the first of which is named."""
     for f in _read_by_gate(family):
-        if (at := _varying(rows.X[f], rows)) is not None:
+        if f in varying:
             called = repr(features[f]) if features else f"column {f}"
             raise ValueError(
                 f"groups: an expert is chosen once per group, but input {called}, which the gate"
-                f" reads, differs within group {names[at].item()!r}; name the gate's inputs by"
+                f" reads, differs within group {varying[f]!r}; name the gate's inputs by"
                 " gate_inputs=, none of them for a constant gate, or by the second part of a"
                 " formula, 'y ~ x | z' or 'y ~ x | 1'"
             )
@@ -168,6 +180,8 @@ def shares_in_groups(
     """
     share = family.gate_probabilities(theta, X).T
     own = Grouping(data.groups)
+    if not own.names.size:  # of a fit whose rows are not here
+        return share, np.zeros(len(X), dtype=bool)
     place = np.asarray(np.searchsorted(own.names, labels), dtype=np.int64)
     place = np.minimum(place, own.names.size - 1)
     known = np.asarray(own.names[place] == labels, dtype=bool)

@@ -17,13 +17,18 @@ from moestat.estimation.explanation import Explanation, explain
 from moestat.estimation.fitted import StandardFit
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.classes import classes
-from moestat.estimation.inference.covariance import KINDS, robust_covariance
+from moestat.estimation.inference.covariance import (
+    KINDS,
+    check_kind_of_covariance,
+    robust_covariance,
+)
 from moestat.estimation.inference.diagnostics import (
     classification_table,
 )
 from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.nested import lr_test
+from moestat.estimation.inference.on_source import covariance_on_source
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
@@ -145,13 +150,14 @@ class MoEResults(Pictures):
             posterior mode V is the inverse curvature of the posterior density.  All types then
             describe how the mode varies over repeated samples under the same prior, not its
             distance from the maximum of the likelihood.
-        groups : array_like of shape (n,), optional
+        groups : array_like of shape (n,), or str, optional
             Label of each row's group for "cluster" and "bootstrap", or of its cluster (primary
-            sampling unit) for "survey".
-        strata : array_like of shape (n,), optional
-            Label of each row's stratum for "survey".  The sampling weights are the
-            ``sample_weight`` of the fit.  AIC, BIC and likelihood ratios treat these weights as
-            counts, so they are not valid for a survey.
+            sampling unit) for "survey".  A fit to a source takes the name of a column of it, and
+            reads the rows once more.
+        strata : array_like of shape (n,), or str, optional
+            Label of each row's stratum for "survey", or the name of a column.  The sampling
+            weights are the ``sample_weight`` of the fit.  AIC, BIC and likelihood ratios treat
+            these weights as counts, so they are not valid for a survey.
         n_resamples : int
             Number of resamples of "bootstrap".
         rng : numpy.random.Generator, int or None
@@ -181,6 +187,10 @@ class MoEResults(Pictures):
         if cov_type == "bootstrap":
             kind = "pairs" if groups is None else "cluster"
             robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).covariance
+        elif cov_type in KINDS and self.reads_source:
+            robust = None
+            if check_kind_of_covariance(self, cov_type, groups, strata):
+                robust = covariance_on_source(self, cov_type, groups, strata)
         elif cov_type in KINDS:
             grouped = cov_type in ("cluster", "survey")
             own = self._of_rows("groups", groups) if grouped else groups
@@ -656,7 +666,8 @@ class MoEResults(Pictures):
 
         The names of the columns and the weights are kept.
         """
-        return replace(self, data=None if self.data is None else without_rows(self.data))
+        data = None if self.data is None else without_rows(self.data)
+        return replace(self, data=data, source=None)
 
     def save(self, path: str | Path) -> None:
         """Save the results, without pickle, in a file that `moestat.load` reads.

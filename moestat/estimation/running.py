@@ -32,7 +32,7 @@ from moestat.solvers.driver import Unfinished, drive, until
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
-__all__ = ["RunningFit"]
+__all__ = ["RunningFit", "with_prior"]
 
 
 @dataclass
@@ -63,7 +63,7 @@ class RunningFit:
         """A fit in the coordinates of the family and over its box, without starts yet."""
         solver, problem = job.chosen_solver(), job.problem(target.whole)
         job.check_target(problem, target)
-        return cls(job, problem, solver, _with_prior(problem, job.prior))
+        return cls(job, problem, solver, with_prior(problem, job.prior))
 
     @classmethod
     def in_data_box(cls, job: FitJob, target: Target) -> Self:
@@ -74,7 +74,7 @@ class RunningFit:
         steps = resolution_of(job.family, rows) if steps is None else steps
         job = replace(job, data=replace(job.data, resolution=steps))
         standard = standardise(problem, least_variances(job.family, rows, steps))
-        standard = replace(standard, problem=_with_prior(standard.problem, job.prior))
+        standard = replace(standard, problem=with_prior(standard.problem, job.prior))
         return cls(job, problem, solver, standard.problem, standard)
 
     def start(self, threads: int | None) -> None:
@@ -228,7 +228,7 @@ def _best(
     return replace(solutions[winner], certificate=certificate)
 
 
-def _with_prior(problem: Problem, prior: Prior | None) -> Problem:
+def with_prior(problem: Problem, prior: Prior | None) -> Problem:
     """The problem with the prior density added to its log-likelihood."""
     if prior is None:
         return problem

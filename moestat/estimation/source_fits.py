@@ -12,15 +12,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
-from moestat.base.validate import as_generator, positive_int, short
+from moestat.base.types import IntArray
+from moestat.base.validate import as_generator, is_mapping, is_sequence, positive_int
 from moestat.estimation.block_fits import fit_rows
-from moestat.estimation.blocks import Block, Blocks
+from moestat.estimation.blocks import Block, Blocks, GroupedBlock
+from moestat.estimation.data import of_two_columns
 from moestat.estimation.formula_terms import Asked, arguments_of, check_finite, read_terms
 from moestat.estimation.progress import LOG, reported
+from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.formula import (
     FormulaInputs,
     beside,
@@ -29,11 +33,18 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Column, Table, missing_values
 from moestat.estimation.results import MoEResults
+from moestat.estimation.source_groups import (
+    Ends,
+    Gathered,
+    ends_of_labels,
+    gathered,
+    labels_of,
+)
 from moestat.estimation.sources import COLLECTED, Source, digest_of
-from moestat.model.joint import as_likelihood
+from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.solvers.driver import ONE_THREAD
 
-__all__ = ["fit_source"]
+__all__ = ["SharedSource", "fit_source"]
 
 T = TypeVar("T")
 
@@ -49,13 +60,25 @@ _PIECE = 1 << 16
 _MOST_LEVELS = 1000
 """Levels of a factor at most: a design has a column for each."""
 
-_OPTIONS = ("starts", "n_starts", "rng", "threads", "verbose", "classes")
+_OPTIONS = (
+    *(
+        "starts",
+        "n_starts",
+        "rng",
+        "threads",
+        "verbose",
+        "classes",
+        "prior",
+        "resolution",
+        "random",
+    ),
+)
 """Arguments of `moestat.fit` that a fit to a source takes; others need all rows in memory."""
 
 
 def fit_source(
-    formula: str,
-    source: Source,
+    formula: Any,
+    source: Source | SharedSource,
     family: Any,
     n_experts: int | None,
     weights: str | None,
@@ -73,32 +96,43 @@ def fit_source(
     if source.weights is not None and weights is not None:
         raise ValueError(f"weights: the blocks have weights of their own; got {weights!r}, too")
     weights = source.weights if weights is None else weights
-    names = [*source.names, *([source.weights] if source.weights else [])]
+    names = columns_of_source(source)
     how = weights, offset, groups, missing, scope
     asked = read_terms(formula, names, family, *how, options)
-    _check(asked, family, known)
+    _check(asked, known)
     own = {name: asked.options.pop(name) for name in _OPTIONS if name in asked.options}
     threads = own.get("threads")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
     with reported("fit_formula", own.get("verbose", False), answers=True):
         generator = as_generator(own.get("rng"))
         looks, fits = generator.spawn(2)
-        chosen = source.chosen(asked.names)
-        with ONE_THREAD:
-            seen = _survey(chosen, asked, int(looks.integers(2**63)), missing, count)
+        seed = int(looks.integers(2**63))
+        shared = source if isinstance(source, SharedSource) else SharedSource(source)
+        chosen, seen = shared.first_pass(asked, seed, missing, count)
         inputs = FormulaInputs.of(asked.formula, asked.read, seen.sample, asked.scope)
         designs = inputs.designs(seen.sample)
-        _check_by_row(inputs, asked, seen.sample, designs)
+        several = is_sequence(family) or bool(as_likelihood(family).parts)
         made, given = arguments_of(asked, inputs, seen.sample, designs, family)
-        blocks = _Designs.of(chosen, seen, _Plan(inputs, weights), made.features)
+        _check_by_row(inputs, asked, seen.sample, designs, several)
+        moves = None
+        if asked.groups is not None:
+            how_complete = _complete, seen.counts, count
+            moves = gathered(chosen, asked.groups, seen.ends, *how_complete)
+        plan = _Plan(inputs, weights, several, moves)
+        blocks = _Designs.of(chosen, seen, plan, made.features, shared.source)
+        columns = beside(asked.read.response) if several else [asked.read.response]
+        own_family = _family_of(family, inputs, seen.sample, several, len(columns))
+        if (random := own.get("random")) is not None:
+            own_family = random_likelihood(own_family, random, made.features, len(made.design))
         extra = {
             "formula": inputs,
             "responses": tuple(used_names([asked.read.response], names, asked.scope)[0]),
             "weights_column": None if source.weights else weights,
+            "groups_column": asked.groups,
             "dropped": seen.given - seen.rows,
         }
         result = fit_rows(
-            family,
+            own_family,
             blocks,
             own.get("starts"),
             fits,
@@ -106,13 +140,78 @@ def fit_source(
             {"n_experts": n_experts, **given},
             n_starts=own.get("n_starts"),
             order=own.get("classes"),
-            levels=seen.levels_of(asked.read.response),
+            levels=[seen.levels_of(each) for each in columns],
+            names=[text for _, text in columns] if several else (),
+            prior=own.get("prior"),
+            resolution=own.get("resolution"),
             extra=extra,
+            memory=shared.memory_of(asked),
         )
     return _noted(result, inputs, seen)
 
 
-def _check(asked: Asked, family: Any, known: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class SharedSource:
+    """A source of several fits, which share passes that do not depend on the model.
+
+    Formulas share the first pass over the columns of all of them, which is one only if no row is
+    left out: each formula alone says which rows are complete.  Fits of one formula also share the
+    pass that finds means, covariances and the sample of the design.
+    """
+
+    source: Source
+    also: tuple[Asked, ...] = ()  # what further formulas ask for
+    kept: dict[Any, Any] = field(default_factory=dict[Any, Any], repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.source.names
+
+    @property
+    def weights(self) -> str | None:
+        """The column of weights that the source itself has."""
+        return self.source.weights
+
+    def first_pass(
+        self, asked: Asked, seed: int, missing: str, threads: int
+    ) -> tuple[Source, _Seen]:
+        """The source with the columns of the formulas, and what the first pass over them finds."""
+        together = [asked]
+        if missing == "raise":
+            together += [each for each in self.also if each.groups == asked.groups]
+        names = sorted({name for each in together for name in each.names})
+        coded = sorted({name for each in together for name in _coded(each)})
+        key = (*names, "|", *coded, asked.groups)
+        if key not in self.kept:
+            chosen = self.source.chosen(names)
+            with ONE_THREAD:
+                how = coded, asked.groups, names
+                self.kept[key] = chosen, _survey(chosen, *how, seed, missing, threads)
+        return self.kept[key]
+
+    def memory_of(self, asked: Asked) -> dict[str, Any]:
+        """What passes over the design of a formula have found."""
+        return self.kept.setdefault(("design", asked.formula, asked.groups), {})
+
+
+def _family_of(
+    family: Any, inputs: FormulaInputs, sample: Table, several: bool, n_responses: int
+) -> Any:
+    """The likelihood of responses of as many columns as the formula has."""
+    if not several:
+        return of_two_columns(family, inputs.response_of(sample))
+    if is_sequence(family) or (is_mapping(family) and "responses" in family):
+        return family
+    return {**likelihood_table(as_likelihood(family)), "responses": n_responses}
+
+
+def columns_of_source(source: Any) -> list[str]:
+    """Names of the columns of a source, with that of its own weights."""
+    return [*source.names, *([source.weights] if source.weights else [])]
+
+
+def _check(asked: Asked, known: Sequence[str]) -> None:
     """Refuse by name what a fit to a source cannot have."""
     refused = [name for name in asked.options if name in known and name not in _OPTIONS]
     if refused:
@@ -122,17 +221,6 @@ def _check(asked: Asked, family: Any, known: Sequence[str]) -> None:
         )
     if asked.options.get("starts") is not None and asked.options.get("n_starts") is not None:
         raise ValueError("n_starts is for the default starts; got starts, too")
-    if asked.groups is not None:
-        raise ValueError(
-            f"groups: a fit to a source that is read in parts has no groups; got {asked.groups!r}."
-            " Read the table into memory for them"
-        )
-    several = not isinstance(family, str | Mapping) or bool(as_likelihood(family).parts)
-    if several or len(beside(asked.read.response)) > 1:
-        raise ValueError(
-            "formula: a fit to a source that is read in parts has one response in one column, got"
-            f" {asked.read.response[1]!r} with family {short(family)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -147,6 +235,7 @@ class _Look:
     drawn: Table = field(repr=False)
     # a row for each level of the factors, and for both ends of the numbers
     ends: Table = field(repr=False)
+    groups: Ends = None  # smallest and largest label of its groups
 
 
 @dataclass(frozen=True)
@@ -159,13 +248,22 @@ class _Seen:
     digests: tuple[int, ...]
     sample: Table = field(repr=False)
     whole: bool  # whether the sample is all rows
+    ends: tuple[Ends, ...]  # of each part the smallest and largest label of its groups
 
     def levels_of(self, factor: tuple[str, str]) -> Any:
         """Declared levels of a response, None without any."""
         return self.sample[factor[1]].levels if factor[0] == "lookup" else None
 
 
-def _survey(source: Source, asked: Asked, seed: int, missing: str, threads: int) -> _Seen:
+def _survey(
+    source: Source,
+    coded: Sequence[str],
+    groups: str | None,
+    names: Sequence[str],
+    seed: int,
+    missing: str,
+    threads: int,
+) -> _Seen:
     """One pass over all parts."""
     rows = source.rows()
     total = sum(rows)
@@ -174,7 +272,7 @@ def _survey(source: Source, asked: Asked, seed: int, missing: str, threads: int)
     LOG.info("first pass over %d rows in %d parts", total, len(rows))
     few = total <= _SAMPLED
     most = total if few else _SPARE * _SAMPLED // len(rows) + 1
-    look = partial(_look, _coded(asked), most, seed)
+    look = partial(_look, coded, groups, most, seed)
     looks: list[_Look] = []
     drawn: list[tuple[Any, Table]] = []
     ends: list[Table] = []
@@ -186,9 +284,9 @@ def _survey(source: Source, asked: Asked, seed: int, missing: str, threads: int)
         if sum(keys.size for keys, _ in drawn) > 2 * _SAMPLED:
             drawn = [_smallest(drawn)]
         if len(ends) > 1:
-            ends = [_ends(_stacked(ends), _coded(asked))]
+            ends = [_ends(_stacked(ends), coded, groups)]
     if missing == "raise":
-        _check_gaps(looks, asked.names)
+        _check_gaps(looks, names)
     if not drawn:
         raise ValueError("data: every row has a missing value")
     sample = _stacked([table for _, table in drawn]) if few else _smallest(drawn)[1]
@@ -198,6 +296,7 @@ def _survey(source: Source, asked: Asked, seed: int, missing: str, threads: int)
     return _Seen(
         *(sum(own.given for own in looks), sum(counts), counts),
         *(tuple(own.digest for own in looks), sample, few),
+        tuple(own.groups for own in looks),
     )
 
 
@@ -208,7 +307,9 @@ def _coded(asked: Asked) -> tuple[str, ...]:
     return tuple(used_names(texts, asked.columns, asked.scope)[0])
 
 
-def _look(coded: Sequence[str], most: int, seed: int, number: int, table: Table) -> _Look:
+def _look(
+    coded: Sequence[str], groups: str | None, most: int, seed: int, number: int, table: Table
+) -> _Look:
     """What the first pass finds in one part."""
     gaps = [
         (int(own.missing.sum()), int(np.argmax(own.missing)) if own.missing.any() else -1)
@@ -225,24 +326,32 @@ def _look(coded: Sequence[str], most: int, seed: int, number: int, table: Table)
         tuple(gaps),
         keys[kept],
         complete.at(kept),
-        _ends(complete, coded),
+        _ends(complete, coded, groups),
+        None if groups is None else ends_of_labels(labels_of(complete[groups])),
     )
 
 
 def _complete(table: Table) -> Table:
     """The rows in which nothing is missing, without their index."""
-    table = replace(table, index=None)
+    table, kept = replace(table, index=None), _complete_rows(table)
+    return table if kept.size == table.n_rows else table.at(kept)
+
+
+def _complete_rows(table: Table) -> IntArray:
+    """Positions of the rows in which nothing is missing."""
     gaps = np.zeros(table.n_rows, dtype=bool)
     for column in table.columns:
         gaps |= column.missing
-    return table.at(np.flatnonzero(~gaps)) if gaps.any() else table
+    return np.flatnonzero(~gaps)
 
 
-def _ends(table: Table, coded: Sequence[str]) -> Table:
+def _ends(table: Table, coded: Sequence[str], groups: str | None) -> Table:
     """A row for each level of the factors, and for both ends of the numbers."""
     rows: set[int] = set()
     for column in table.columns if table.n_rows else ():
         values = column.values
+        if column.name == groups:
+            continue
         if column.categorical or column.name in coded:
             plain = values.astype(str) if values.dtype.kind == "O" else values
             found = np.unique(plain, return_index=True)[1]
@@ -311,15 +420,18 @@ def _check_gaps(looks: Sequence[_Look], names: Sequence[str]) -> None:
             raise missing_values(f"data: column {name!r}", count, first)
 
 
-def _check_by_row(inputs: FormulaInputs, asked: Asked, table: Table, designs: Any) -> None:
+def _check_by_row(
+    inputs: FormulaInputs, asked: Asked, table: Table, designs: Any, several: bool
+) -> None:
     """Refuse terms of which one row depends on other rows, as ``x - x.mean()`` does."""
     if table.n_rows < 3:
         return
     rows = np.arange(0, table.n_rows, 2)[::-1]
     some = table.at(rows)
-    response = asked.read.response
-    found = [response_column(response, each, asked.scope).values for each in (table, some)]
-    pairs = [(response[1], found[0][rows], found[1])]
+    pairs: list[tuple[str, Any, Any]] = []
+    for response in beside(asked.read.response) if several else [asked.read.response]:
+        found = [response_column(response, each, asked.scope).values for each in (table, some)]
+        pairs.append((response[1], found[0][rows], found[1]))
     for whole, part in zip(designs, inputs.designs(some), strict=True):
         pairs += [
             (str(name), np.asarray(whole[name])[rows], np.asarray(part[name]))
@@ -341,17 +453,41 @@ class _Plan:
 
     inputs: FormulaInputs
     weights: str | None
+    several: bool = False  # whether there are several responses
+    moves: Gathered | None = None  # which rows go where, of groups
 
-    def block(self, table: Table, first: int) -> Block:
-        """Inputs (b, d), responses (b,) and weights of rows of which the first has a number."""
+    def block(self, table: Table, numbers: IntArray) -> Block:
+        """Inputs (b, d), responses (b,) and weights of rows that have these numbers."""
         designs = self.inputs.designs(table)
         for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
-            check_finite(design, whose, first)
+            check_finite(design, whose, int(numbers[0]))
         X = self.inputs.inputs_of(table, designs).matrix
-        y = self.inputs.response_of(table)
-        if self.weights is None:
-            return X, y
-        return X, y, table[self.weights].numbers(f"data: column {self.weights!r}")
+        y, weight = self.inputs.response_of(table, self.several), None
+        if self.weights is not None:
+            weight = table[self.weights].numbers(f"data: column {self.weights!r}")
+        if self.moves is not None:
+            return GroupedBlock(X, y, weight, labels_of(table[self.moves.column]), numbers)
+        return (X, y) if weight is None else (X, y, weight)
+
+    def rows_of(self, number: int, part: _Part, table: Table) -> tuple[Table, IntArray]:
+        """The complete rows of a part, with their numbers; of groups those of whole groups."""
+        numbers = part.first + np.arange(table.n_rows)
+        if self.moves is None:
+            return table, numbers
+        return self.moves.apply(number, table, numbers, _stacked)
+
+    def pieces(self, part: _Part, table: Table) -> Iterator[tuple[int, slice]]:
+        """Numbers and rows of the pieces of a part that have rows; whole groups are in each."""
+        ends = np.minimum(np.arange(part.pieces + 1) * _PIECE, table.n_rows)
+        if self.moves is not None:
+            labels = labels_of(table[self.moves.column])
+            begin = np.append(
+                np.flatnonzero(np.append(True, labels[1:] != labels[:-1])), len(labels)
+            )
+            ends = begin[np.searchsorted(begin, ends)]
+        for at, (first, last) in enumerate(pairwise(ends.tolist())):
+            if last > first:
+                yield part.piece + at, slice(first, last)
 
 
 @dataclass(frozen=True)
@@ -360,13 +496,8 @@ class _Part:
 
     first: int  # number of its first complete row
     piece: int  # number of its first piece
-    rows: int
+    pieces: int  # number of its pieces
     digest: int
-
-    def pieces(self) -> Iterator[tuple[int, slice]]:
-        """Numbers and rows of its pieces."""
-        for at, begin in enumerate(range(0, self.rows, _PIECE)):
-            yield self.piece + at, slice(begin, min(begin + _PIECE, self.rows))
 
 
 @dataclass(frozen=True)
@@ -376,20 +507,29 @@ class _Designs(Blocks):
     source: Any = None
     plan: Any = None
     parts: tuple[_Part, ...] = ()
+    names: tuple[str, ...] = ()  # columns that the formula reads
+    whole: Any = None  # the source with all of its columns
 
     @classmethod
     def of(
-        cls, source: Source, seen: _Seen, plan: _Plan, features: tuple[str, ...] | None
+        cls,
+        source: Source,
+        seen: _Seen,
+        plan: _Plan,
+        features: tuple[str, ...] | None,
+        whole: Source,
     ) -> _Designs:
         """Blocks of a source after the first pass."""
         parts: list[_Part] = []
         first = piece = 0
-        for rows, digest in zip(seen.counts, seen.digests, strict=True):
-            parts.append(_Part(first, piece, rows, digest))
-            first, piece = first + rows, piece + -(-rows // _PIECE)
-        response = plan.inputs.response[1]
+        for number, (rows, digest) in enumerate(zip(seen.counts, seen.digests, strict=True)):
+            most = rows + (plan.moves.moved(number) if plan.moves is not None else 0)
+            parts.append(_Part(first, piece, -(-most // _PIECE), digest))
+            first, piece = first + rows, piece + parts[-1].pieces
+        response = None if plan.several else plan.inputs.response[1]
         read = partial(_read, source, plan, tuple(parts))
-        return cls(read, piece, features, response, source, plan, tuple(parts))
+        names = tuple(source.names)
+        return cls(read, piece, features, response, source, plan, tuple(parts), names, whole)
 
     def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
         """``function(i, block)`` for every block, in order."""
@@ -397,14 +537,22 @@ class _Designs(Blocks):
         for found in self.source.map(work, threads):
             yield from found
 
+    def map_labels(
+        self, columns: Sequence[str], function: Callable[..., T], threads: int
+    ) -> Iterator[T]:
+        """``function(i, block, labels)`` for every block, with labels of other columns by name."""
+        source = self.whole.chosen(list(dict.fromkeys([*self.names, *columns])))
+        work = partial(_with_labels, self.plan, self.parts, self.names, columns, function)
+        for found in source.map(work, threads):
+            yield from found
+
 
 def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> Block:
     """One block."""
     for at, part in enumerate(parts):
-        for piece, rows in part.pieces():
-            if piece == number:
-                table = _unchanged(part, source.read(at))
-                return _block(plan, part, table, rows)
+        if part.piece <= number < part.piece + part.pieces:
+            found = _on_part(plan, parts, lambda i, block: (i, block), at, source.read(at))
+            return dict(found)[number]
     raise IndexError(f"block {number}")
 
 
@@ -417,8 +565,44 @@ def _on_part(
 ) -> list[T]:
     """What a function finds in the pieces of a part."""
     part = parts[number]
-    table = _unchanged(part, table)
-    return [function(piece, _block(plan, part, table, rows)) for piece, rows in part.pieces()]
+    table, numbers = plan.rows_of(number, part, _unchanged(part, table))
+    return [
+        function(piece, plan.block(_cut(table, rows), numbers[rows]))
+        for piece, rows in plan.pieces(part, table)
+    ]
+
+
+def _with_labels(
+    plan: _Plan,
+    parts: Sequence[_Part],
+    names: Sequence[str],
+    columns: Sequence[str],
+    function: Callable[..., T],
+    number: int,
+    table: Table,
+) -> list[T]:
+    """What a function finds in the pieces of a part and in further columns."""
+    part = parts[number]
+    own = table.some(names)
+    if digest_of(own) != part.digest:
+        raise ValueError("data: the rows have changed since the first pass; fit again")
+    kept = _complete_rows(own)
+    for name in columns:
+        table[name].at(kept).check_missing(f"data: column {name!r}")
+    own, numbers = plan.rows_of(number, part, own.at(kept))
+    # Rows of groups that another part takes in have their labels there.
+    place = numbers - part.first
+    if np.any((place < 0) | (place >= kept.size)):
+        raise ValueError("groups are split over parts of the source")
+    labels = {name: labels_of(table[name].at(kept[place])) for name in columns}
+    return [
+        function(
+            piece,
+            plan.block(_cut(own, rows), numbers[rows]),
+            {name: values[rows] for name, values in labels.items()},
+        )
+        for piece, rows in plan.pieces(part, own)
+    ]
 
 
 def _unchanged(part: _Part, table: Table) -> Table:
@@ -428,10 +612,9 @@ def _unchanged(part: _Part, table: Table) -> Table:
     return _complete(table)
 
 
-def _block(plan: _Plan, part: _Part, table: Table, rows: slice) -> Block:
+def _cut(table: Table, rows: slice) -> Table:
     at = np.arange(rows.start, rows.stop)
-    own = table if at.size == table.n_rows else table.at(at)
-    return plan.block(own, part.first + rows.start)
+    return table if at.size == table.n_rows else table.at(at)
 
 
 def _noted(result: MoEResults, inputs: FormulaInputs, seen: _Seen) -> MoEResults:

@@ -381,7 +381,7 @@ class DaskSource:
     def of(cls, frame: Any) -> DaskSource:
         """Of a frame, none of which is computed."""
         names = tuple(map(str, frame.columns))
-        return cls(frame, tuple(frame.to_delayed()), names)
+        return cls(frame, _partitions(frame), names)
 
     @cached_property
     def _rows(self) -> list[int]:
@@ -402,7 +402,7 @@ class DaskSource:
     def chosen(self, columns: Sequence[str]) -> DaskSource:
         """The source with some of its columns, which workers compute once."""
         frame = self.frame[list(columns)]
-        partitions = list(frame.to_delayed())
+        partitions = list(_partitions(frame))
         if (client := dask_client()) is not None:
             partitions = client.persist(partitions)
         return DaskSource(frame, tuple(partitions), tuple(columns), self.index)
@@ -433,6 +433,13 @@ class DaskSource:
         if client is None:
             return iter(compute(*tasks))
         return (future.result() for future in client.compute(tasks))
+
+
+def _partitions(frame: Any) -> tuple[Any, ...]:
+    """Partitions of a frame, the same for all of its columns: dask joins those of few columns."""
+    if not hasattr(frame, "simplify"):
+        return tuple(frame.to_delayed())
+    return tuple(frame.simplify().to_delayed(optimize_graph=False))
 
 
 def _length(number: int, frame: Any) -> int:

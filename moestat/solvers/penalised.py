@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -65,14 +64,10 @@ class PenalisedProblem(Problem):
     penalised: ClassVar[bool] = True
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros((0, 0)), np.arange(0)))
 
-    def join(self, request: Request, parts: Sequence[Any]) -> Any:
-        """Join the answers of the `parts` of a pass, and add the penalty."""
-        evaluation = super().join(request, parts)
-        theta = request.theta
-        penalty = self.penalty
-        return _add(
-            evaluation, penalty.value(theta), penalty.gradient(theta), penalty.hessian(theta)
-        )
+    def completed(self, request: Request, total: Any) -> Any:
+        """The sums over all rows, and the penalty."""
+        theta, penalty = request.theta, self.penalty
+        return _add(total, penalty.value(theta), penalty.gradient(theta), penalty.hessian(theta))
 
     def prior_of(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,)."""
@@ -92,11 +87,10 @@ class PenalisedProblem(Problem):
 class SprungProblem(Problem):
     """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
 
-    def join(self, request: Request, parts: Sequence[Any]) -> Any:
-        """Join the answers of the `parts` of a pass, and add the penalty of the spring."""
-        evaluation = super().join(request, parts)
+    def completed(self, request: Request, total: Any) -> Any:
+        """The sums over all rows, and the penalty of the spring."""
         if isinstance(request, Run):
-            return evaluation
+            return total
         centre, stiffness = self.spring
         force = stiffness @ (request.theta - centre)
-        return _add(evaluation, 0.5 * float(force @ (request.theta - centre)), force, stiffness)
+        return _add(total, 0.5 * float(force @ (request.theta - centre)), force, stiffness)

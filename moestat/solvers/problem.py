@@ -253,11 +253,14 @@ class Problem:
         """Join the answers of the `parts` of a pass, in their order, to the answer of a request."""
         self.visit(request, parts[0].passes if isinstance(request, Run) else 1)
         if len(parts) == 1:
-            return self._along_ties(parts[0])
+            return self.completed(request, self._along_ties(parts[0]))
         names = [field.name for field in fields(parts[0])]
-        return self._along_ties(
-            type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
-        )
+        total = type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
+        return self.completed(request, self._along_ties(total))
+
+    def completed(self, request: Request, total: Any) -> Any:
+        """The answer of a request, from the sums over all rows."""
+        return total
 
     def _along_ties(self, found: Any) -> Any:
         """Project the derivatives of an answer on parameters whose tied coefficients are equal.

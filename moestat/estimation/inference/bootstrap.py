@@ -12,6 +12,8 @@ from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_generator, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
+from moestat.estimation.block_passes import Passes
+from moestat.estimation.block_rows import BlockRows
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
@@ -293,6 +295,10 @@ def bootstrap(
     Each refit starts at the estimate and finds the maximum near it.  The bootstrap therefore
     measures the variability of this maximum, not which of several maxima is the highest.
 
+    Rows of a fit to blocks or a source, or its groups, have independent Poisson weights in "pairs",
+    the limit of drawing with replacement for many rows (Hanley and MacGibbon 2006), so that each
+    pass over the rows serves all resamples; "bayesian" has independent exponential weights.
+
     After Ctrl-C, the result has the replicates so far, with an `InterruptedWarning`.
 
     Examples
@@ -309,22 +315,27 @@ def bootstrap(
     count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
     if kind not in BOOTSTRAPS:
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {short(kind)}")
-    inner = found(result, mode=True)
-    data = inner.data
-    own, groups = result.data.groups, result._of_rows("groups", groups)
-    if kind == "cluster" and own is not None:
-        groups = grouped_labels(own, own if groups is None else groups)
-    elif kind == "cluster" and groups is None:
-        raise ValueError("groups: kind 'cluster' needs one label per row")
-    generator = as_generator(rng)
-    model, theta = inner.family, inner.theta
-    if kind == "parametric":
-        samples = parametric_samples(model, data, theta, count, generator)
+    inner = found(result, mode=True, passes=True)
+    data, generator = inner.data, as_generator(rng)
+    model, theta, target = inner.family, inner.theta, None
+    if isinstance(data, BlockRows):
+        _check_on_source(kind, groups, result.data.groups is not None)
+        how = "pairs" if kind == "cluster" else kind
+        samples = data.resamples(how, count, int(generator.integers(2**62)))
+        target = Passes(data.threads if threads is None else positive_int("threads", threads))
     else:
-        samples = reweighted_samples(data, kind, count, generator, groups)
+        own, groups = result.data.groups, result._of_rows("groups", groups)
+        if kind == "cluster" and own is not None:
+            groups = grouped_labels(own, own if groups is None else groups)
+        elif kind == "cluster" and groups is None:
+            raise ValueError("groups: kind 'cluster' needs one label per row")
+        if kind == "parametric":
+            samples = parametric_samples(model, data, theta, count, generator)
+        else:
+            samples = reweighted_samples(data, kind, count, generator, groups)
     with reported("bootstrap", verbose, count, "resamples") as report:
         asked = np.vstack([np.eye(theta.size), result._matrix])
-        refits = refit(inner.problem, samples, theta, threads, report, asked)
+        refits = refit(inner.problem, samples, theta, threads, report, asked, target)
     entered = np.all(np.isfinite(refits.params), axis=1)
     known, scale = result.identified, np.sqrt(np.diag(inner.covariance))
     # What the data do not tell wanders, and neither has an error nor says which expert is which.
@@ -361,6 +372,20 @@ def bootstrap(
     return made
 
 
+def _check_on_source(kind: str, groups: Any, has_groups: bool) -> None:
+    """Refuse resamples that one pass over blocks or a source cannot draw."""
+    if groups is not None or (kind == "cluster" and not has_groups):
+        raise ValueError(
+            "groups: a bootstrap on a source resamples rows, or the groups of the fit; other"
+            " clusters need the table in memory, and get_robustcov_results('cluster',"
+            " groups='column') reads them from the source"
+        )
+    if kind == "parametric":
+        raise ValueError(
+            "kind 'parametric': needs the table in memory; a source has 'pairs' and 'bayesian'"
+        )
+
+
 def _quantiles(values: FloatArray, sides: FloatArray) -> FloatArray:
     """Quantiles (P, 2) of columns (B, P) without their NaN; NaN of columns of nothing else."""
     lost = np.isnan(values).all(axis=0)
@@ -371,6 +396,11 @@ def _quantiles(values: FloatArray, sides: FloatArray) -> FloatArray:
 
 def _without_each_row(inner: Found) -> FloatArray:
     """One-step estimates (n, P) without each row, in the user's coordinates."""
+    if isinstance(inner.data, BlockRows):
+        raise ValueError(
+            "method 'bca' needs an estimate without each row, for which a source has too many; take"
+            " 'percentile' or 'basic'"
+        )
     scores = rows_of_scores(inner.family, inner.data, inner.theta)
     moved = inner.theta - scores @ inner.covariance
     return np.array([inner.outward(theta) for theta in moved])

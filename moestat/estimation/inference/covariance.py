@@ -21,7 +21,17 @@ from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Sample
 
-__all__ = ["KINDS", "AtInputs", "information_at", "middle", "robust_covariance", "rows_of_scores"]
+__all__ = [
+    "KINDS",
+    "AtInputs",
+    "check_kind_of_covariance",
+    "information_at",
+    "middle",
+    "middle_of_survey",
+    "robust_covariance",
+    "rows_of_scores",
+    "scale_of_clusters",
+]
 
 KINDS = ("observed", "expected", "HC0", "HC1", "cluster", "survey")
 """Observed or expected information; sandwiches of rows, times n / (n - p), of groups, of strata."""
@@ -91,15 +101,11 @@ def middle(
             )
         _, index = np.unique(labels, return_inverse=True)
         count = np.unique(index[weight > 0.0]).size
-        if count < _FEWEST_GROUPS:
-            raise ValueError(
-                f"groups must hold at least {_FEWEST_GROUPS} groups for cov_type 'cluster', got"
-                f" {count}: their sums of scores say next to nothing of a variance"
-            )
+        scale = scale_of_clusters(count)
         scores = rows_of_scores(family, data, theta)
         sums = np.zeros((int(index.max()) + 1, family.n_params))
         np.add.at(sums, index, scores * weight[:, None])
-        return sums.T @ sums * (count / (count - 1.0))
+        return sums.T @ sums * scale
     if family.is_regression or data.begin is not None:
         scores = rows_of_scores(family, data, theta)
         total = (scores * weight[:, None]).T @ scores
@@ -108,6 +114,16 @@ def middle(
     if kind == "HC0":
         return total
     return total * (n / (n - rank))
+
+
+def scale_of_clusters(count: int) -> float:
+    """The factor ``G / (G - 1)`` of G clusters, of which there must be a few."""
+    if count < _FEWEST_GROUPS:
+        raise ValueError(
+            f"groups must hold at least {_FEWEST_GROUPS} groups for cov_type 'cluster', got"
+            f" {count}: their sums of scores say next to nothing of a variance"
+        )
+    return count / (count - 1.0)
 
 
 def middle_of_survey(
@@ -149,20 +165,25 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
 
 
-def robust_covariance(
-    result: Any, kind: str, groups: Any = None, strata: Any = None
-) -> FloatArray | None:
-    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
+def check_kind_of_covariance(result: Any, kind: str, groups: Any, strata: Any) -> bool:
+    """Whether there is something to compute; raise for arguments that the kind does not take."""
     if groups is not None and kind not in ("cluster", "survey"):
         raise ValueError(f"groups are for cov_type 'cluster' or 'survey', got cov_type {kind!r}")
     if strata is not None and kind != "survey":
         raise ValueError(f"strata are for cov_type 'survey', got cov_type {kind!r}")
-    if kind == "observed":
+    if kind == "expected" and result.data is not None and result.data.groups is not None:
+        raise ValueError("cov_type 'expected': there is no expected information of groups")
+    return kind != "observed"
+
+
+def robust_covariance(
+    result: Any, kind: str, groups: Any = None, strata: Any = None
+) -> FloatArray | None:
+    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
+    if not check_kind_of_covariance(result, kind, groups, strata):
         return None
     inner = found(result, mode=True)
     own = result.data.groups
-    if own is not None and kind == "expected":
-        raise ValueError("cov_type 'expected': there is no expected information of groups")
     if own is not None and kind == "cluster":
         groups = grouped_labels(own, own if groups is None else groups)
     if kind == "expected":

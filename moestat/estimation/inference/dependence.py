@@ -24,8 +24,12 @@ _FEW = 10
 """Number of groups with several rows below which the normal limit of the test says nothing."""
 
 
-def dependence_in_groups(result: Any) -> list[tuple[type[MoEWarning], str]]:
+def dependence_in_groups(
+    result: Any, rows: Data | None = None
+) -> list[tuple[type[MoEWarning], str]]:
     """A warning if rows of a group are correlated given their expert, of a result with groups.
+
+    By default it looks at the rows of the fit.
 
     With residuals ``r_ij`` of row j under expert i, standard normal where the model is true, and
     the responsibilities ``tau_gi`` of group g, the statistic is the sum over groups of
@@ -46,7 +50,7 @@ def dependence_in_groups(result: Any) -> list[tuple[type[MoEWarning], str]]:
     family = result.family
     if family.likelihood.effects is not None:
         return []
-    data = _some_groups(result.rows)
+    data = _some_groups(result.rows if rows is None else rows)
     if family.is_regression or np.ndim(data.y) != 1 or family.likelihood.support is not None:
         return []
     own = Grouping(data.groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_design, as_generator
+from moestat.base.validate import as_design, as_generator, positive_int
 from moestat.compiler.jit import compact, compile_loop
-from moestat.estimation.inference.found import check_likelihood, found
+from moestat.estimation.inference.found import Found, check_likelihood, found
+from moestat.estimation.inference.on_source import top_rows
 from moestat.kernels.build import call_mixture, mixture_address, tables
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.kernels.views import part, row
@@ -156,14 +158,18 @@ class Influence:
     displacement : ndarray of shape (n,)
         Likelihood displacement ``d' I d`` of each move d with the information I: about twice the
         loss of the log-likelihood of all rows (Cook and Weisberg 1982).
+    rows : ndarray of shape (n,), optional
+        Of a fit to blocks or a source the numbers of these rows, from 0, among those without
+        missing values, or the labels of the groups; the largest displacement comes first.
     """
 
     moves: FloatArray = field(repr=False)
     displacement: FloatArray = field(repr=False)
+    rows: Any = field(default=None, repr=False)
 
 
 @door(result="MoEResults")
-def influence(result: Any) -> Influence:
+def influence(result: Any, top: int = 100) -> Influence:
     """Case deletion by one Newton step of the likelihood without the row.
 
     ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and score
@@ -173,19 +179,35 @@ def influence(result: Any) -> Influence:
     Cook and Weisberg (1982).
     """
     check_likelihood("influence", result.family)
-    inner = found(result, mode=True)
-    family, data, free = inner.family, inner.data, inner.free
-    whole = inner.information[np.ix_(free, free)]
-    if data.begin is None:
-        moves = _deletions(family, data, inner.theta, inner.information, free)
+    inner = found(result, mode=True, passes=True)
+    if result.reads_source:
+        most = positive_int("top", top, maximum=None)
+        moves, displacement, rows = top_rows(inner, partial(_moves, *_whole_of(inner)), most)
     else:
-        moves = _deleted_groups(family, data, inner.theta, whole, free)
-    own = moves[:, free]
-    displacement = np.einsum("np,np->n", own @ whole, own)
+        moves, displacement = _moves(*_whole_of(inner), inner.data)
+        rows = None
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
     moves[:, inner.known.untold(result._matrix)] = np.nan
-    return Influence(moves, displacement)
+    return Influence(moves, displacement, rows)
+
+
+def _whole_of(inner: Found) -> tuple[Family, FloatArray, FloatArray, IntArray]:
+    """The family, the estimate (P,), the information of all rows and the free coordinates."""
+    return inner.family, inner.theta, inner.information, inner.free
+
+
+def _moves(
+    family: Family, theta: FloatArray, information: FloatArray, free: IntArray, data: Sample
+) -> tuple[FloatArray, FloatArray]:
+    """Moves (n, P) of the estimate without each row, or group, and their displacements (n,)."""
+    whole = information[np.ix_(free, free)]
+    if data.begin is None:
+        moves = _deletions(family, data, theta, information, free)
+    else:
+        moves = _deleted_groups(family, data, theta, whole, free)
+    own = moves[:, free]
+    return moves, np.einsum("np,np->n", own @ whole, own)
 
 
 def _deleted_groups(

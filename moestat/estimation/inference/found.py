@@ -127,13 +127,20 @@ def llf_at(result: Any, theta: FloatArray) -> float:
     return -Problem(family, data).evaluate(Request(Objective.VALUE, theta)).value
 
 
-def found(result: Any, *, mode: bool = False) -> Found:
-    """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode."""
+def found(result: Any, *, mode: bool = False, passes: bool = False) -> Found:
+    """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode.
+
+    With `passes` the data of a fit to blocks, or to a source, are read again in passes over them.
+    """
     if not mode:
         check_maximum(result)
-    inner, data = result.standard or result, encoded_rows(result.family, result.rows)
+    inner = result.standard or result
     coordinates = None if result.standard is None else inner.coordinates
-    if coordinates is not None:
+    if passes and result.reads_source:
+        data = result.source if coordinates is None else result.source.convert(coordinates.units)
+    else:
+        data = encoded_rows(result.family, result.rows)
+    if coordinates is not None and not (passes and result.reads_source):
         Z, w = coordinates.units.apply(data.X, data.y)
         data = replace(data, X=Z, y=w)
     problem = Problem(inner.family, data)

@@ -129,7 +129,7 @@ def misfits_in(result: Any, rows: Data, sizes: FloatArray | None = None) -> list
         if rows.groups is None:
             found += _of_dependence(checked)
         else:
-            found += dependence_in_groups(result)
+            found += dependence_in_groups(result, rows)
     return found
 
 

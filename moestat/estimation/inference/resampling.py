@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Sample, Target
 
 __all__ = ["MOST_RESAMPLES", "Refits", "parametric_samples", "refit", "reweighted_samples"]
 
@@ -27,6 +28,10 @@ MOST_RESAMPLES = 100_000
 
 _BATCH, _ROWS = 64, 200_000
 """Data sets that are fitted at a time, and fewer of them where they have so many rows in all."""
+
+
+_HESSIANS = 1 << 26
+"""Bytes of the Hessians of resamples that share a pass over blocks."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,12 @@ def refit(
     threads: int | None = None,
     report: Report | None = None,
     asked: FloatArray | None = None,
+    target: Target | None = None,
 ) -> Refits:
     """Fit the model of a problem, with its penalty, to each sample from one start (P,).
 
-    Of functions with derivatives `asked` (q, P) it says which resamples tell them.
+    Of functions with derivatives `asked` (q, P) it says which resamples tell them.  A `target` of
+    passes over blocks reads the rows once for a batch of resamples.
 
     Interrupted, it has the fits so far, and warns; before two of them it raises.
     """
@@ -58,9 +65,14 @@ def refit(
     told: list[np.ndarray] = []
     rows = np.empty((0, family.n_params)) if asked is None else asked
     failed = uncertified = 0
-    solver, target, start = Newton(), Cores(threads), np.clip(start, family.lower, family.upper)
+    solver, start = Newton(), np.clip(start, family.lower, family.upper)
+    batches = _batches(samples)
+    if target is not None:
+        most = max(1, _HESSIANS // (8 * family.n_params**2))
+        batches = iter(lambda: list(islice(samples, most)), [])
+    target = target or Cores(threads)
     try:
-        for batch in _batches(samples):
+        for batch in batches:
             problems = [model.replace_data(one) for one in batch]
             ends = attempt([solver.steps(p, start) for p in problems], problems, target)
             for problem, end in zip(problems, ends, strict=True):

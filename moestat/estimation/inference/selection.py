@@ -25,7 +25,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import Settings, fit
-from moestat.estimation.formula import fit_formula
+from moestat.estimation.formula import fit_formula, shared_source
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.found import check_likelihood
@@ -303,8 +303,9 @@ def select(
         Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
     sample_weight : array_like of shape (n,), or str, optional
         Counts of equal rows.  With a formula, the name of a column; ``weights=`` is an alias.
-    data : table, optional
-        The data of formulas.
+    data : table or source of rows, optional
+        The data of formulas, as in `moestat.fit_formula`.  Fits to a source share the passes that
+        do not depend on the model; folds need a table in memory.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     verbose : bool
@@ -378,6 +379,13 @@ def select(
     ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
         given = {**options, "weights": _weights_of(options, sample_weight)}
+        read = shared_source(formulas, data, family, given)
+        if read is not data and parts is not None:
+            raise ValueError(
+                "folds: cross-validation needs the table in memory; a source has aic, bic, hqic and"
+                " icl"
+            )
+        data = read
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError("data: is for formulas, such as select('gaussian', 'y ~ x', data=data)")
@@ -431,7 +439,7 @@ def _warn_of_choice(selection: Selection) -> None:
     edge, best = selection.edge, selection.best
     if edge is not None:
         warn_caller(f"{edge}; give a wider range k=", EdgeWarning)
-    if best.data is None or best.data.groups is None:
+    if best.data is None or best.data.groups is None or not best.has_rows:
         return
     whole, key = selection.results, selection.chosen()
     same = [

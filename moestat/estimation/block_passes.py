@@ -1,0 +1,90 @@
+"""Passes over blocks: the requests of all starts, or all resamples, are answered in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+from moestat.base.types import FloatArray
+from moestat.estimation.block_rows import BlockRows, Draw, Reader
+from moestat.estimation.blocks import Block
+from moestat.estimation.progress import LOG
+from moestat.model.family import Family
+from moestat.solvers.problem import Answer, Objective, Problem, Request, Value
+
+__all__ = ["Passes"]
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A target that answers all requests of a batch in one pass over blocks, wherever they are."""
+
+    threads: int
+    whole = False
+
+    def groups(self, problems: Sequence[Problem]) -> list[range]:
+        """All of them at once."""
+        return [range(len(problems))]
+
+    @contextmanager
+    def session(self, problems: Sequence[Problem]) -> Generator[Answer]:
+        """Nothing to prepare."""
+        yield self._answer
+
+    def _answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
+        large = [
+            i for i, (p, r) in enumerate(batch) if isinstance(p.data.levels[r.level], BlockRows)
+        ]
+        found: dict[int, Value] = {}
+        if large:
+            data = batch[large[0]][0].data
+            assert isinstance(data, BlockRows)
+            asked = [_Asked.of(*batch[i]) for i in large]
+            work = partial(_sums, batch[large[0]][0].family, data.reader, asked)
+            LOG.info("pass over %d rows for %d starts", data.size, len(large))
+            totals: list[Value] | None = None
+            # Added as they come, in the order of the blocks: no list of matrices, no other sum.
+            for values in data.visit(work, f"pass for {len(large)} starts"):
+                totals = values if totals is None else [*map(_added, totals, values)]
+            assert totals is not None
+            for i, total in zip(large, totals, strict=True):
+                problem, request = batch[i]
+                problem.visit(request)
+                found[i] = problem.completed(request, total)
+        return [found.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request as blocks read it."""
+
+    objective: Objective
+    theta: FloatArray
+    draw: Draw | None  # how the rows are resampled
+
+    @classmethod
+    def of(cls, problem: Problem, request: Request) -> _Asked:
+        """The request of a problem whose data are blocks."""
+        assert isinstance(problem.data, BlockRows)
+        return cls(request.objective, request.theta, problem.data.draw)
+
+
+def _sums(
+    own: Family, reader: Reader, asked: Sequence[_Asked], number: int, block: Block
+) -> list[Value]:
+    """The sums over one block that several requests ask for."""
+    rows = reader.sample(block)
+    found: list[Value] = []
+    for each in asked:
+        given = rows if each.draw is None else each.draw.of(number, rows)
+        request = Request(each.objective, each.theta)
+        found.append(Problem(own, replace(given, whole=True)).evaluate(request))
+    return found
+
+
+def _added(one: Any, other: Any) -> Any:
+    names = [each.name for each in fields(one)]
+    return type(one)(*(getattr(one, name) + getattr(other, name) for name in names))

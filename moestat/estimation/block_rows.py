@@ -1,0 +1,576 @@
+"""Rows that come in blocks: how they are read, what one pass finds out, and what solvers ask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.validate import as_weights, short
+from moestat.estimation.blocks import Block, Blocks, GroupedBlock
+from moestat.estimation.data import numbers_of
+from moestat.estimation.groups import arranged
+from moestat.estimation.progress import LOG
+from moestat.estimation.reading.inputs import read_inputs
+from moestat.estimation.reading.labels import plain_labels
+from moestat.estimation.reading.responses import Columns, as_columns
+from moestat.estimation.reading.table import Column, as_column
+from moestat.model.family import Family
+from moestat.model.responses import columns_of
+from moestat.model.units import DataUnits
+from moestat.solvers.problem import Sample
+
+__all__ = [
+    "SAMPLED",
+    "BlockRows",
+    "Draw",
+    "Known",
+    "Reader",
+    "find_labels",
+    "labels_as_columns",
+    "rows_of_blocks",
+    "survey",
+]
+
+T = TypeVar("T")
+
+SAMPLED = 100_000
+"""Rows of the sample that starts are searched on, and on which Newton's method climbs first."""
+
+_SPARE = 4
+"""So many times its even share of the sample a block may give: blocks differ in size."""
+
+_MOST_CLASSES = 1000
+
+_SECONDS = 1.0
+"""Time between two lines of the log that say how far a pass is."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a block as they were given, checked, those without a weight left out."""
+
+    X: FloatArray  # (d, b)
+    y: tuple[np.ndarray, ...]  # a column (b,) of numbers or labels for each response, or bound
+    weight: FloatArray  # (b,)
+    used: np.ndarray  # a mask of these rows among those of the block
+    groups: Any = None  # (b,): labels of groups, or None
+    numbers: Any = None  # (b,): numbers of the rows among all, where they are not in their order
+
+
+def _read(
+    likelihood: Likelihood, block: Any, n_features: int | None, features: Sequence[str] | None
+) -> _Rows:
+    """The rows of a block."""
+    groups = numbers = None
+    if isinstance(block, GroupedBlock):
+        groups, numbers = block.groups, block.numbers
+        block = (block.X, block.y, *([] if block.weight is None else [block.weight]))
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
+    X = read_inputs(block[0], n_features, features).design
+    y = _responses(likelihood, block[1])
+    given = block[2] if len(block) > 2 else None
+    if given is not None:
+        given = as_column("sample_weight", given).numbers("sample_weight")
+    if len(y[0]) != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} samples but y has {len(y[0])}")
+    weight = as_weights(given, len(y[0]), some=False)
+    used = weight > 0
+    if used.all():
+        return _Rows(X, y, weight, used, groups, numbers)
+    kept = [None if each is None else each[used] for each in (groups, numbers)]
+    X = np.ascontiguousarray(X[:, used])
+    return _Rows(X, tuple(column[used] for column in y), weight[used], used, *kept)
+
+
+def _responses(likelihood: Likelihood, given: Any) -> tuple[np.ndarray, ...]:
+    """Responses as columns (b,) of numbers, or of labels of classes."""
+    if likelihood.parts:
+        names = [one.name for one in likelihood.parts]
+        columns = as_columns(given, names)
+        columns.check_missing("y")
+        found = []
+        for one, column in zip(likelihood.parts, columns.columns, strict=True):
+            try:
+                has_labels = one.likelihood.support is not None
+                found.append(plain_labels(column) if has_labels else column.numbers("y"))
+            except ValueError as error:
+                raise ValueError(f"response {one.name!r}: {error}") from None
+        return tuple(found)
+    column = as_column("y", given)
+    column.check_missing("y")
+    if likelihood.support is not None:
+        return (plain_labels(column),)
+    if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
+        raise ValueError(f"y must have shape (n,) for {likelihood.name}, got {column.values.shape}")
+    values = numbers_of(likelihood, column)
+    return (values,) if values.ndim == 1 else tuple(map(np.ascontiguousarray, values.T))
+
+
+def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Any, ...]:
+    """Labels of the classes of each response in some rows, None of numbers."""
+    if not any(law.support is not None for law in likelihood.laws):
+        return ()
+    found = tuple(
+        None if law.support is None else np.unique(column)
+        for law, column in zip(likelihood.laws, y, strict=True)
+    )
+    if any(own is not None and len(own) > _MOST_CLASSES for own in found):
+        raise ValueError(f"y has more than {_MOST_CLASSES} different labels in a block")
+    return found
+
+
+def _united(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Labels of the classes of each response in either of two blocks."""
+    for pair in zip(one, other, strict=True):
+        words = {each.dtype.kind in "US" for each in pair if each is not None and each.size}
+        if len(words) > 1:
+            raise ValueError("blocks: y has words in one block and numbers in another")
+    return tuple(None if a is None else np.union1d(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _encoded(
+    likelihood: Likelihood, n_classes: int | None, labels: Sequence[Any], y: Sequence[np.ndarray]
+) -> Any:
+    """Responses as the loops read them; `labels` are those of the classes in their order."""
+    K = n_classes or 1
+    if likelihood.parts:
+        columns = [
+            column if own is None else _positions(own, column)
+            for own, column in zip(labels or [None] * len(y), y, strict=True)
+        ]
+        return likelihood.encode(np.column_stack(columns).astype(np.float64), K)
+    if labels:
+        return likelihood.encode(_positions(labels[0], y[0]), K)
+    return likelihood.encode(y[0] if len(y) == 1 else np.column_stack(y), K)
+
+
+def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
+    """Positions, from 1, of responses among the labels of the classes."""
+    order = np.argsort(labels)
+    return order[np.searchsorted(labels, y, sorter=order)] + 1
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a block becomes what the loops read: checked, encoded, in units, group by group."""
+
+    family: Family
+    labels: tuple[Any, ...] = ()  # labels of the classes of each response, in their order
+    units: DataUnits | None = None
+    features: tuple[str, ...] | None = None
+
+    def sample(self, block: Block) -> Sample:
+        """The rows of a block."""
+        family = self.family
+        return self._made(_read(family.likelihood, block, family.n_features, self.features))
+
+    def names(self, block: Block, first: int) -> np.ndarray:
+        """Numbers of the rows of a block of which the first has a number; labels of its groups."""
+        family = self.family
+        own = _read(family.likelihood, block, family.n_features, self.features)
+        return first + np.flatnonzero(own.used) if own.groups is None else np.unique(own.groups)
+
+    def drawn(self, own: Drawn) -> Sample:
+        """The rows of a sample."""
+        return self._made(_Rows(own.X, own.y, own.weight, np.ones(own.keys.size, bool), own.groups))
+
+    def _made(self, rows: _Rows) -> Sample:
+        family, X = self.family, rows.X
+        response = _encoded(family.likelihood, family.n_classes, self.labels, rows.y)
+        if family.held:
+            X = X.copy()  # it may be the caller's own
+            X[list(family.held)] = 0.0
+        found = arranged(X, response, rows.weight, rows.groups)
+        return found if self.units is None else found.convert(self.units)
+
+    def values(self, own: Drawn) -> Any:
+        """Responses of a sample as a `Data` has them: numbers, and positions of labels from 1."""
+        if self.family.likelihood.parts:
+            labels = self.labels or [None] * len(own.y)
+            columns = [
+                column if known is None else _positions(known, column)
+                for known, column in zip(labels, own.y, strict=True)
+            ]
+            return np.column_stack(columns).astype(np.float64)
+        if self.labels:
+            return _positions(self.labels[0], own.y[0])
+        return own.y[0] if len(own.y) == 1 else np.column_stack(own.y)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows with random keys; those with the smallest keys of all are a uniform sample.
+
+    Rows of a group have one key, so that a group is drawn as a whole.
+    """
+
+    keys: FloatArray
+    X: FloatArray
+    y: tuple[np.ndarray, ...]
+    weight: FloatArray
+    # (2, m): the block of each row, and its number there; -1 and its number among all rows
+    place: np.ndarray
+    groups: Any = None
+
+    def at(self, kept: IntArray) -> Drawn:
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[kept]
+        y = tuple(column[kept] for column in self.y)
+        own = self.keys[kept], self.X[:, kept], y, self.weight[kept], self.place[:, kept]
+        return Drawn(*own, groups)
+
+    def smallest(self, most: int) -> Drawn:
+        """The rows with the smallest keys, no more than `most` but for one group."""
+        if self.keys.size <= most:
+            return self
+        least = max(np.partition(self.keys, most)[most], np.nextafter(self.keys.min(), 1.0))
+        return self.at(np.flatnonzero(self.keys < least))
+
+    @classmethod
+    def of(cls, some: Sequence[Drawn]) -> Drawn:
+        """The sample of what several blocks have drawn, in their order."""
+        if len(some) == 1:
+            return some[0].smallest(SAMPLED)
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(each, name) for each in some], axis=-1)
+
+        y = tuple(np.concatenate(parts) for parts in zip(*(each.y for each in some), strict=True))
+        groups = None if some[0].groups is None else joined("groups")
+        whole = cls(joined("keys"), joined("X"), y, joined("weight"), joined("place"), groups)
+        return whole.smallest(SAMPLED)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What one pass finds out about rows: sums, spans, labels, and a random sample of them."""
+
+    rows: int  # rows with a weight
+    given: int  # all rows
+    total: float
+    mean: FloatArray
+    squares: FloatArray  # sums of weighted products of deviations from the mean
+    low: FloatArray
+    high: FloatArray
+    labels: tuple[Any, ...]
+    drawn: Drawn
+    group_weight: float | None = None  # sum of the weights of the groups
+    # of each input that differs within a group the first such group
+    varying: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    # rows before each block
+    begin: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def variances(self, which: Sequence[int]) -> FloatArray:
+        """Weighted variances of some inputs."""
+        at = list(which)
+        return self.squares[at, at] / self.total
+
+    @property
+    def numbers(self) -> IntArray:
+        """Numbers of the rows of the sample among all rows."""
+        block, row = self.drawn.place
+        return np.where(block < 0, row, self.begin[block] + row)
+
+    def joined(self, other: Known) -> Known:
+        """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1983)."""
+        total = self.total + other.total
+        gap = other.mean - self.mean
+        groups = None
+        if self.group_weight is not None and other.group_weight is not None:
+            groups = self.group_weight + other.group_weight
+        return Known(
+            rows=self.rows + other.rows,
+            given=self.given + other.given,
+            total=total,
+            mean=self.mean + gap * (other.total / total if total else 0.0),
+            squares=self.squares
+            + other.squares
+            + np.outer(gap, gap) * (self.total * other.total / total if total else 0.0),
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            labels=_united(self.labels, other.labels),
+            drawn=self.drawn,
+            group_weight=groups,
+            varying={**other.varying, **self.varying},
+        )
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """How one block is looked at."""
+
+    likelihood: Likelihood
+    n_features: int | None
+    features: tuple[str, ...] | None
+    most: int
+    seed: int
+    labels: tuple[Any, ...] = ()  # labels of the classes of several responses, in their order
+
+    def labels_of(self, number: int, block: Block) -> tuple[Any, ...]:
+        """Labels of the classes in a block."""
+        own = _read(self.likelihood, block, self.n_features, self.features)
+        return _labels_in(self.likelihood, own.y)
+
+    def look(self, number: int, block: Block) -> Known:
+        """What is to be known about one block."""
+        own = _read(self.likelihood, block, self.n_features, self.features)
+        labels = _labels_in(self.likelihood, own.y)
+        columns = own.X
+        if self.likelihood.support is None:
+            response = _encoded(self.likelihood, None, self.labels, own.y)
+            columns = np.vstack([own.X, *columns_of(response)])
+        total = float(own.weight.sum())
+        mean = columns @ own.weight / total if total else np.zeros(len(columns))
+        centred = columns - mean[:, None]
+        # The random numbers of a block depend on its number alone, not on who reads it.
+        generator = np.random.default_rng([self.seed, number])
+        group_weight, varying, n_units = None, dict[int, Any](), own.weight.size
+        unit: Any = slice(None)
+        if own.groups is not None:
+            names, first, unit = np.unique(own.groups, return_index=True, return_inverse=True)
+            unit, n_units = unit.reshape(-1), names.size
+            if (at := _differing(own.weight, first, unit)) is not None:
+                raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
+            for f, x in enumerate(own.X):
+                if (at := _differing(x, first, unit)) is not None:
+                    varying[f] = names[at].item()
+            group_weight = float(own.weight[first].sum())
+        keys = generator.random(n_units)[unit]
+        place = np.array([np.full(keys.size, number), np.flatnonzero(own.used)], dtype=np.int32)
+        if own.numbers is not None:
+            place = np.array([np.full(keys.size, -1), own.numbers])
+        drawn = Drawn(keys, own.X, own.y, own.weight, place, own.groups)
+        return Known(
+            rows=own.weight.size,
+            given=own.used.size,
+            total=total,
+            mean=mean,
+            squares=(centred * own.weight) @ centred.T,
+            low=columns.min(axis=1, initial=np.inf),
+            high=columns.max(axis=1, initial=-np.inf),
+            labels=labels,
+            drawn=drawn.smallest(self.most),
+            group_weight=group_weight,
+            varying=varying,
+        )
+
+
+def _differing(values: FloatArray, first: IntArray, unit: IntArray) -> int | None:
+    """The first group in which values (n,) differ from those of its first row."""
+    differ = values != values[first][unit]
+    return int(unit[np.argmax(differ)]) if differ.any() else None
+
+
+def find_labels(
+    blocks: Blocks, likelihood: Likelihood, n_features: int | None, threads: int
+) -> tuple[Any, ...]:
+    """Labels of the classes of each response, None of numbers, by one pass if there are any."""
+    if not any(law.support is not None for law in likelihood.laws):
+        return ()
+    look = _Looking(likelihood, n_features, blocks.features, 0, 0).labels_of
+    united: tuple[Any, ...] = ()
+    for labels in blocks.map(look, threads):
+        united = _united(united, labels) if united else labels
+    return united
+
+
+def labels_as_columns(
+    labels: Sequence[Any], n_responses: int, levels: Sequence[Any] = (), names: Sequence[str] = ()
+) -> Columns:
+    """Responses (m,) in which each label of the classes occurs, with declared levels and names."""
+    length = max((len(own) for own in labels if own is not None), default=1)
+    columns: list[Column] = []
+    for r in range(n_responses):
+        own = labels[r] if labels else None
+        values = np.zeros(length) if own is None else own[np.arange(length).clip(max=len(own) - 1)]
+        columns.append(
+            Column(
+                values,
+                np.zeros(length, dtype=bool),
+                names[r] if names else None,
+                levels[r] if levels else None,
+            )
+        )
+    return Columns(tuple(columns), bool(names))
+
+
+def survey(
+    blocks: Blocks,
+    likelihood: Likelihood,
+    labels: tuple[Any, ...],
+    n_features: int | None,
+    seed: int,
+    threads: int,
+) -> Known:
+    """What is to be known about all blocks, by one pass.
+
+    The `labels` of the classes of several responses are known before; those of one are found.
+    """
+    most = _SPARE * SAMPLED // len(blocks) + 1
+    look = _Looking(likelihood, n_features, blocks.features, most, seed, labels).look
+    known: Known | None = None
+    drawn: list[Drawn] = []
+    begin = [0]
+    for own in blocks.map(look, threads):
+        if known is not None and own.mean.size != known.mean.size:
+            raise ValueError("blocks: X has another number of columns in another block")
+        known = own if known is None else known.joined(own)
+        begin.append(known.given)
+        drawn.append(own.drawn)
+        if sum(each.keys.size for each in drawn) > 3 * SAMPLED // 2:
+            drawn = [Drawn.of(drawn)]
+    if known is None:
+        raise ValueError("blocks: there are no rows")
+    return replace(known, drawn=Drawn.of(drawn), begin=np.array(begin[:-1]))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random weights of the rows, or groups of rows, of every block: a resample of all rows.
+
+    They depend on the numbers of the resample and of the block alone.
+    """
+
+    kind: str  # "pairs" or "bayesian"
+    seed: tuple[int, int]  # of the bootstrap, and number of the resample
+
+    def of(self, number: int, rows: Sample) -> Sample:
+        """The rows of a block with their weights, those without one left out."""
+        generator, units = np.random.default_rng([*self.seed, number]), rows.units
+        if self.kind == "pairs":
+            weight = generator.poisson(units).astype(np.float64)
+        else:
+            weight = generator.gamma(np.maximum(units, 1e-300))
+        if not weight.any():
+            weight[0] = 1e-300  # loops need a row
+        return rows.reweighted(weight)
+
+
+@dataclass(frozen=True)
+class BlockRows(Sample):
+    """All rows of blocks in place of arrays: what solvers ask of a sample, from a pass before."""
+
+    blocks: Blocks = field(kw_only=True)
+    totals: Known = field(kw_only=True)
+    reader: Reader = field(kw_only=True)
+    sampled: Sample = field(kw_only=True)
+    threads: int = field(kw_only=True)
+    draw: Draw | None = field(default=None, kw_only=True)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.totals.rows
+
+    @cached_property
+    def _move(self) -> tuple[FloatArray, FloatArray]:
+        """Shift and scale of each column, with the continuous responses last."""
+        units, count = self.reader.units, self.totals.mean.size
+        if units is None:
+            return np.zeros(count), np.ones(count)
+        extra = count - units.centre.size
+        ends = np.array([np.ravel(units.level), np.ravel(units.unit)])[:, :extra]
+        return np.append(units.centre, ends[0]), np.append(units.scale, ends[1])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean of each input and, last, of the continuous responses."""
+        shift, scale = self._move
+        return (self.totals.mean - shift) / scale
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Their covariance matrix."""
+        scale = self._move[1]
+        return self.totals.squares / self.totals.total / np.outer(scale, scale)
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Their standard deviations."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def gram(self) -> FloatArray:
+        """Weighted mean of ``phi phi'`` with phi = (1, x)."""
+        d = len(self.X)
+        mean = np.append(1.0, self.mean[:d])
+        found = np.outer(mean, mean)
+        found[1:, 1:] += self.covariance[:d, :d]
+        return found
+
+    @cached_property
+    def _coarser(self) -> list[Sample]:
+        alone = self.draw is not None or self.sampled.size == self.size
+        return [] if alone else [self.sampled]
+
+    def parts(self, n_params: int) -> Sequence[slice]:
+        """One part for each block."""
+        return [slice(number, number + 1) for number in range(len(self.blocks))]
+
+    def part(self, rows: slice) -> Sample:
+        """The rows of one block."""
+        return self.reader.sample(self.blocks[rows.start])
+
+    def map_parts(self, function: Callable[[Sample], T]) -> Iterator[T]:
+        """``function(part)`` of every block, in order, where the blocks are."""
+        return self.visit(partial(_through, self.reader, self.draw, function), "pass")
+
+    def visit(self, function: Callable[[int, Block], T], what: str) -> Iterator[T]:
+        """``function(i, block)`` of every block, in order; the log says how far it is."""
+        began = told = time.monotonic()
+        total, count = self.size, len(self.blocks)
+        for done, found in enumerate(self.blocks.map(function, self.threads), 1):
+            yield found
+            now = time.monotonic()
+            if now > told + _SECONDS or done == count:
+                told = now
+                speed = total * done / count / max(now - began, 1e-9)
+                left = total * (1.0 - done / count) / speed
+                LOG.info(
+                    "%s: %.0f%% of %d rows, %.3g rows a second, %.0f s left",
+                    *(what, 100.0 * done / count, total, speed, left),
+                )
+
+    def resamples(self, kind: str, count: int, seed: int) -> Iterator[BlockRows]:
+        """The same rows with random weights of each of so many resamples."""
+        for number in range(count):
+            yield replace(self, draw=Draw(kind, (seed, number)))
+
+    def convert(self, units: DataUnits) -> BlockRows:
+        """The same rows as (z, w) of these units."""
+        reader = replace(self.reader, units=units)
+        return replace(self, reader=reader, sampled=self.sampled.convert(units))
+
+
+def _through(
+    reader: Reader,
+    draw: Draw | None,
+    function: Callable[[Sample], T],
+    number: int,
+    block: Block,
+) -> T:
+    rows = reader.sample(block)
+    return function(rows if draw is None else draw.of(number, rows))
+
+
+def rows_of_blocks(
+    blocks: Blocks, known: Known, own: Family, labels: tuple[Any, ...], threads: int
+) -> BlockRows:
+    """The rows in the user's units."""
+    reader = Reader(own, labels, features=blocks.features)
+    known.mean[list(own.held)] = 0.0
+    sampled = reader.drawn(known.drawn)
+    alike = replace(
+        sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
+    )
+    nothing = np.empty((own.n_features, 0)), sampled.y[:0], np.array([known.total])
+    return BlockRows(
+        *nothing, blocks=blocks, totals=known, reader=reader, sampled=alike, threads=threads
+    )

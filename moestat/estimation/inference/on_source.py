@@ -1,0 +1,255 @@
+"""Questions about the rows of a fit to blocks or a source, each answered by one more pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from moestat.base.memory import check_room
+from moestat.base.types import FloatArray
+from moestat.base.validate import short
+from moestat.estimation.block_rows import BlockRows, Reader
+from moestat.estimation.blocks import Block
+from moestat.estimation.inference.covariance import (
+    information_at,
+    middle_of_survey,
+    rows_of_scores,
+    scale_of_clusters,
+)
+from moestat.estimation.inference.found import Found, found
+from moestat.metrics.information import score_products
+from moestat.model.family import Family
+from moestat.solvers.problem import Problem, Sample
+
+__all__ = ["covariance_on_source", "entropy_on_source", "top_rows"]
+
+_CLUSTERS, _STRATA = "groups", "strata"
+
+
+def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> FloatArray:
+    """A covariance (P, P) in the user's coordinates, as `robust_covariance`, by one pass.
+
+    `groups` and `strata` are names of columns of the source; without `groups` those of a fit with
+    groups are its own.
+    """
+    inner = found(result, mode=True, passes=True)
+    rows, family, theta = inner.data, inner.family, inner.theta
+    assert isinstance(rows, BlockRows)
+    if kind == "expected":
+        return inner.outward_matrix(_inverse_of_expected(inner, rows))
+    V = inner.covariance
+    if kind in ("HC0", "HC1"):
+        M = sum(rows.map_parts(partial(_products, family, theta)))
+        if kind == "HC1":
+            n = result.n_independent
+            M = M * (n / (n - result.edf))
+        return inner.outward_matrix(V @ M @ V)
+    if result.data.groups is not None and (groups, strata) == (None, None):
+        M, count = np.zeros((family.n_params,) * 2), 0
+        for own, number in rows.map_parts(partial(_squares, family, theta)):
+            M, count = M + own, count + number
+        return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
+    M = _middle_of_labels(rows, family, theta, kind, groups, strata, result.data.groups is not None)
+    return inner.outward_matrix(V @ M @ V)
+
+
+def _inverse_of_expected(inner: Found, rows: BlockRows) -> FloatArray:
+    """The inverse (P, P) of the expected information at the inputs of all rows."""
+    information = sum(rows.map_parts(partial(_expected, inner.family, inner.theta)))
+    penalty = getattr(inner.problem, "penalty", None)
+    if penalty is not None:
+        information = information + penalty.hessian(inner.theta)
+    basis = inner.known.told
+    return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
+
+
+def _expected(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+    return information_at(family, part, theta)
+
+
+def _products(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+    """Weighted sum (P, P) of the outer products of scores."""
+    if part.begin is None:
+        return score_products(family, theta, part.X, part.y, part.weight)
+    scores = rows_of_scores(family, part, theta)
+    return (scores * part.units[:, None]).T @ scores
+
+
+def _squares(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, int]:
+    """Sum (P, P) of the outer products of weighted scores of groups, and the number of groups."""
+    scores = rows_of_scores(family, part, theta) * part.units[:, None]
+    return scores.T @ scores, len(scores)
+
+
+def _middle_of_labels(
+    rows: BlockRows,
+    family: Family,
+    theta: FloatArray,
+    kind: str,
+    groups: Any,
+    strata: Any,
+    has_groups: bool,
+) -> FloatArray:
+    """The matrix M (P, P) of a sandwich of clusters, or of strata of clusters."""
+    asked = {_CLUSTERS: groups, _STRATA: strata}
+    columns = {name: given for name, given in asked.items() if given is not None}
+    if kind == "cluster" and not columns:
+        raise ValueError("groups: 'cluster' needs the name of a column of the source")
+    if has_groups and columns:
+        raise ValueError(
+            f"{next(iter(columns))}: a fit with groups to a source has clusters that are its own"
+            " groups; leave it out, or read the table into memory"
+        )
+    map_labels = getattr(rows.blocks, "map_labels", None)
+    if columns and map_labels is None:
+        raise ValueError(
+            f"{next(iter(columns))}: blocks have no columns but inputs, response and weights; fit"
+            " a formula to a source that has the column"
+        )
+    for name, given in columns.items():
+        if not isinstance(given, str):
+            raise ValueError(
+                f"{name}: a fit to a source takes the name of a column of it, got {short(given)}"
+            )
+        if given not in rows.blocks.whole.names:  # type: ignore[attr-defined]
+            known = ", ".join(rows.blocks.whole.names)  # type: ignore[attr-defined]
+            raise ValueError(f"{name}: the source has no column {given!r}; it has {known}")
+    work = partial(_sums_by_labels, family, theta, rows.reader, columns)
+    sums: dict[tuple[Any, ...], FloatArray] = {}
+    # Without clusters each row is one: of a stratum the number, and the sum of their squares.
+    alone: dict[tuple[Any, ...], list[Any]] = {}
+    names = [*columns.values()]
+    each = _plain(rows, work)
+    if map_labels is not None and columns:
+        each = map_labels(names, work, rows.threads)
+    for found_in_part in each:
+        for labels, number, total, square in found_in_part:
+            if groups is None:
+                own = alone.setdefault(labels, [0, 0.0, 0.0])
+                own[0], own[1], own[2] = own[0] + number, own[1] + total, own[2] + square
+            else:
+                sums[labels] = sums.get(labels, 0.0) + total
+        check_room(
+            8.0 * len(sums) * family.n_params,
+            f"groups: sums of scores of {len(sums):,} groups",
+            "; take HC0, or larger groups",
+        )
+    if groups is None:
+        return sum(_of_stratum(labels, *own) for labels, own in alone.items())  # type: ignore[return-value]
+    scores = np.array([*sums.values()])
+    if kind == "cluster":
+        return scores.T @ scores * scale_of_clusters(len(scores))
+    keys = [*sums]
+    own_strata = None if strata is None else np.array([key[1] for key in keys])
+    return middle_of_survey(scores, np.ones(len(scores)), np.arange(len(scores)), own_strata)
+
+
+def _plain(rows: BlockRows, work: Callable[..., Any]) -> Iterator[Any]:
+    """What a function of blocks and labels finds without labels."""
+    return rows.blocks.map(partial(_without_labels, work), rows.threads)
+
+
+def _without_labels(work: Callable[..., Any], number: int, block: Block) -> Any:
+    return work(number, block, {})
+
+
+def _sums_by_labels(
+    family: Family,
+    theta: FloatArray,
+    reader: Reader,
+    columns: Mapping[str, str],
+    number: int,
+    block: Block,
+    labels: Mapping[str, np.ndarray],
+) -> list[tuple[tuple[Any, ...], int, FloatArray, Any]]:
+    """Of the rows with the same labels their number, and the sum of their weighted scores (P,).
+
+    Where rows are not in clusters also the sum (P, P) of the outer products.
+    """
+    part = reader.sample(block)
+    scores = rows_of_scores(family, part, theta) * part.weight[:, None]
+    used = reader.names(block, 0)
+    own = [labels[name][used] for name in columns.values()]
+    codes = [np.unique(each, return_inverse=True) for each in own]
+    pairs, place = np.zeros((1, 0), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
+    if codes:
+        stacked = np.column_stack([code.reshape(-1) for _, code in codes])
+        pairs, place = np.unique(stacked, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+    sums = np.zeros((len(pairs), scores.shape[1]))
+    np.add.at(sums, place, scores)
+    made: list[tuple[tuple[Any, ...], int, FloatArray, Any]] = []
+    for j, pair in enumerate(pairs):
+        key = tuple(names[at].item() for (names, _), at in zip(codes, pair, strict=True))
+        square: Any = None
+        if _CLUSTERS not in columns:
+            inside = scores[place == j]
+            square = inside.T @ inside
+        made.append((key, int(np.sum(place == j)), sums[j], square))
+    return made
+
+
+def _of_stratum(labels: Sequence[Any], number: int, total: Any, square: Any) -> FloatArray:
+    """The part of M (P, P) of a stratum whose clusters are single rows."""
+    if number < 2:
+        raise ValueError(
+            f"strata: {labels[0]!r} has one cluster, which has no variance; join it to another"
+            " stratum"
+        )
+    return (square - np.outer(total, total) / number) * (number / (number - 1.0))
+
+
+def entropy_on_source(result: Any) -> float:
+    """Sum over rows, or groups of rows, of the entropy of their responsibilities."""
+    rows: BlockRows = result.source
+    return float(sum(rows.map_parts(partial(_entropy, result.family, result.theta))))
+
+
+def _entropy(family: Family, theta: FloatArray, part: Sample) -> float:
+    tau = Problem(family, part).rowwise(theta)[1]
+    tau = tau if part.begin is None else tau[:, part.begin]
+    return -float(np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ part.units))
+
+
+Top = tuple[FloatArray, FloatArray, np.ndarray]
+"""Moves (m, P), displacements (m,) and names of rows (m,)."""
+
+
+def top_rows(
+    inner: Found, moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]], most: int
+) -> Top:
+    """The rows, or groups, of largest displacement, by one pass, the largest first."""
+    rows = inner.data
+    assert isinstance(rows, BlockRows)
+    first = rows.totals.begin
+    work = partial(_top_of_block, rows.reader, moves_of, most, first)
+    best: Top | None = None
+    for found_in_block in rows.visit(work, "influence"):
+        if best is not None:
+            pairs = zip(best, found_in_block, strict=True)
+            joined = [np.concatenate(pair) for pair in pairs]
+            best = _largest(joined[0], joined[1], joined[2], most)
+        else:
+            best = found_in_block
+    assert best is not None
+    return best
+
+
+def _top_of_block(
+    reader: Reader,
+    moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]],
+    most: int,
+    first: Any,
+    number: int,
+    block: Block,
+) -> Top:
+    names = reader.names(block, int(first[number]) if number < len(first) else 0)
+    return _largest(*moves_of(reader.sample(block)), names, most)
+
+
+def _largest(moves: FloatArray, size: FloatArray, names: np.ndarray, most: int) -> Top:
+    order = np.argsort(-size, kind="stable")[:most]
+    return moves[order], size[order], names[order]

@@ -1,0 +1,178 @@
+"""Groups of rows of a source: no group may lie in two of its parts.
+
+Where a source is sorted by group, a group can begin in one part and end in the next; its rows are
+then read with the first part in which it has any.  A pass over the column of the labels finds such
+groups, and it looks only at labels that other parts may have, too, by the smallest and the largest
+label of each part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import IntArray
+from moestat.estimation.progress import LOG
+from moestat.estimation.reading.table import Column, Table
+from moestat.estimation.sources import Source
+
+__all__ = ["Gathered", "ends_of_labels", "gathered", "labels_of"]
+
+_MOST_MOVED = 1_000_000
+"""Rows that are kept in memory so that groups are not split: a tenth of a gigabyte with 10
+columns."""
+
+Ends = tuple[Any, Any] | None
+"""Smallest and largest label of a part; None of a part without rows."""
+
+
+def labels_of(column: Column) -> np.ndarray:
+    """Labels (n,) of groups, numbers or words."""
+    values = column.values
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def ends_of_labels(labels: np.ndarray) -> Ends:
+    """The smallest and the largest of some labels (n,)."""
+    if not labels.size:
+        return None
+    # NumPy has no minimum of words.
+    found = np.sort(labels)[[0, -1]] if labels.dtype.kind in "US" else [labels.min(), labels.max()]
+    return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Which rows of a source are read with another part, so that no group is split."""
+
+    column: str
+    # labels of the groups whose rows in a part belong to an earlier part, by the number of the part
+    away: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
+    # rows that a part takes in, with their numbers among all complete rows
+    taken: dict[int, list[tuple[Table, IntArray]]] = field(
+        default_factory=dict[int, list[tuple[Table, IntArray]]], repr=False
+    )
+
+    def moved(self, number: int) -> int:
+        """By how many rows a part has more than before, without those that went away."""
+        return sum(table.n_rows for table, _ in self.taken.get(number, ()))
+
+    def apply(
+        self, number: int, table: Table, numbers: IntArray, stacked: Any
+    ) -> tuple[Table, IntArray]:
+        """The rows of whole groups of a part, group by group, with their numbers."""
+        if number in self.away:
+            kept = np.flatnonzero(~np.isin(labels_of(table[self.column]), self.away[number]))
+            table, numbers = table.at(kept), numbers[kept]
+        more = self.taken.get(number, [])
+        if more:
+            table = stacked([table, *(each for each, _ in more)])
+            numbers = np.concatenate([numbers, *(each for _, each in more)])
+        order = np.argsort(labels_of(table[self.column]), kind="stable")
+        return table.at(order), numbers[order]
+
+
+def gathered(
+    source: Source,
+    column: str,
+    ends: Sequence[Ends],
+    complete: Any,
+    counts: Sequence[int],
+    threads: int,
+) -> Gathered:
+    """Where the rows of groups go that lie in several parts of a source.
+
+    `ends` are the labels between which those of each part lie, `complete` leaves the complete rows
+    of a table, and `counts` says how many each part has.
+    """
+    limits = _shared(ends)
+    involved = [number for number, own in enumerate(limits) if own is not None]
+    if not involved:
+        return Gathered(column)
+    LOG.info("labels of groups of %d parts", len(involved))
+    look = partial(_suspicious, column, limits)
+    seen = [*source.chosen([column]).map(look, threads, involved)]
+    labels = np.concatenate([found for _, found in seen])
+    part = np.repeat([number for number, _ in seen], [found.size for _, found in seen])
+    order = np.argsort(labels, kind="stable")
+    labels, part = labels[order], part[order]
+    # The first part with a label keeps it; in the others it is away.
+    also = np.append(False, labels[1:] == labels[:-1])
+    if not also.any():
+        return Gathered(column)
+    first = np.maximum.accumulate(np.where(also, 0, np.arange(labels.size)))
+    home = dict(zip(labels[also].tolist(), part[first[also]].tolist(), strict=True))
+    away = {number: labels[also & (part == number)] for number in np.unique(part[also]).tolist()}
+    take = partial(_taken, column, away, complete, np.cumsum([0, *counts]))
+    taken: dict[int, list[tuple[Table, IntArray]]] = {}
+    total = 0
+    for found in source.map(take, threads, sorted(away)):
+        for label, table, numbers in found:
+            taken.setdefault(home[label], []).append((table, numbers))
+            total += table.n_rows
+        if total > _MOST_MOVED:
+            label = labels[also][0]
+            where = ", ".join(map(source.label, part[labels == label][:3].tolist()))
+            raise ValueError(
+                f"groups: {len(home)} groups are split over parts of the source, such as"
+                f" {label.item()!r} ({where}), and their rows are more than {_MOST_MOVED:,}; sort"
+                f" the source by {column!r}, or partition it by groups, as"
+                f" frame.shuffle({column!r}) of dask does"
+            )
+    return Gathered(column, away, taken)
+
+
+def _shared(ends: Sequence[Ends]) -> list[tuple[Any, Any] | None]:
+    """Of each part up to, and from, which label other parts may have its labels; None where none.
+
+    In the order of their smallest labels the parts before reach up to some label, and those after
+    begin at some label.
+    """
+    found: list[tuple[Any, Any] | None] = [None] * len(ends)
+    known = [(*own, number) for number, own in enumerate(ends) if own is not None]
+    known.sort(key=lambda each: each[0])
+    reach: Any = None
+    for place, (low, high, number) in enumerate(known):
+        after = known[place + 1][0] if place + 1 < len(known) else None
+        before = reach if reach is not None and reach >= low else None
+        after = after if after is not None and after <= high else None
+        if before is not None or after is not None:
+            found[number] = before, after
+        reach = high if reach is None or high > reach else reach
+    return found
+
+
+def _suspicious(
+    column: str, limits: Sequence[tuple[Any, Any] | None], number: int, table: Table
+) -> tuple[int, np.ndarray]:
+    """Labels of a part that other parts may have, too."""
+    if limits[number] is None:  # of a source that reads all parts
+        return number, labels_of(table[column])[:0]
+    before, after = limits[number]  # type: ignore[misc]
+    own = table[column]
+    labels = np.unique(labels_of(own.at(np.flatnonzero(~own.missing))))
+    shared = np.zeros(labels.size, dtype=bool)
+    if before is not None:
+        shared |= labels <= before
+    if after is not None:
+        shared |= labels >= after
+    return number, labels[shared]
+
+
+def _taken(
+    column: str, away: dict[int, Any], complete: Any, first: IntArray, number: int, table: Table
+) -> list[tuple[Any, Table, IntArray]]:
+    """Rows of a part that go to an earlier one, by their label."""
+    if number not in away:
+        return []
+    table = complete(table)
+    labels, found = labels_of(table[column]), []
+    for label in away[number].tolist():
+        at = np.flatnonzero(labels == label)
+        if at.size:
+            found.append((label, table.at(at), first[number] + at))
+    return found

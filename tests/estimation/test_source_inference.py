@@ -1,0 +1,258 @@
+"""Questions that a fit to a source answers by reading its rows once more."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+from moestat import Blocks, fit_blocks, fit_formula
+from moestat.base.warnings import MoEWarning
+
+pytest.importorskip("pyarrow")
+
+N = 2400
+
+CASES = {
+    "weights": ("y ~ t + sex | sex", {"weights": "w"}),
+    "groups": ("y ~ t | sex | id", {}),
+    "trials": ("cbind(s, f) ~ t | sex", {"family": "binomial"}),
+    "prior": ("y ~ t | t", {"prior": "weak"}),
+    "several": ("cbind(y, s) ~ t | sex", {"family": ["gaussian", "poisson"]}),
+}
+
+
+NO_EXPECTED = {
+    "groups": "there is no expected information of groups",
+    "trials": "a density there is beyond the range of float64",
+}
+"""What has no expected information in memory either."""
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(1)
+    who = np.arange(N) // 4
+    sex, first = rng.choice(["f", "m"], N // 4)[who], rng.random(N // 4)[who] < 0.5
+    t, trials = rng.uniform(0, 4, N), rng.integers(1, 9, N)
+    s = rng.binomial(trials, np.where(first, 0.2, 0.7))
+    return pd.DataFrame(
+        {
+            "y": np.where(first, 1 + 2 * t, 4 - t) + 0.5 * rng.normal(size=N),
+            "t": t,
+            "sex": sex,
+            "id": who,
+            "w": rng.integers(0, 4, N // 4)[who],
+            "s": s,
+            "f": trials - s,
+            "town": [f"town {i}" for i in rng.integers(0, 40, N)],
+            "land": rng.choice(["east", "west"], N),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def path(frame, tmp_path_factory):
+    where = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    frame.to_parquet(where, row_group_size=517)
+    return where
+
+
+@pytest.fixture(scope="module")
+def fits(frame, path):
+    """The fit in memory and the one to the file, each made once."""
+    kept = {}
+
+    def fits_of(name):
+        if name not in kept:
+            formula, options = CASES[name]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MoEWarning)
+                kept[name] = [
+                    fit_formula(formula, data, n_experts=2, rng=0, n_starts=4, **options)
+                    for data in (frame, path)
+                ]
+        return kept[name]
+
+    return fits_of
+
+
+def close(found, whole):
+    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["HC0", "HC1", "expected"])
+@pytest.mark.parametrize("name", CASES)
+def test_robust_covariances_are_those_in_memory(name, kind, fits):
+    whole, found = fits(name)
+    if kind == "expected" and (message := NO_EXPECTED.get(name)) is not None:
+        for each in (whole, found):
+            with pytest.raises(ValueError, match=message):
+                each.get_robustcov_results(kind)
+        return
+    close(found.get_robustcov_results(kind).theta_bse, whole.get_robustcov_results(kind).theta_bse)
+
+
+def test_clusters_and_strata_are_columns_of_the_source(fits, frame):
+    whole, found = fits("weights")
+    for given in ({"groups": "town"}, {"groups": "town", "strata": "land"}, {"strata": "land"}):
+        kind = "survey" if "strata" in given else "cluster"
+        labels = {name: frame[column] for name, column in given.items()}
+        nested = (
+            {**labels, "groups": labels["groups"] + frame["land"]} if len(given) > 1 else labels
+        )
+        wanted = whole.get_robustcov_results(kind, **nested)
+        close(found.get_robustcov_results(kind, **given).theta_bse, wanted.theta_bse)
+    close(
+        found.get_robustcov_results("survey").theta_bse,
+        whole.get_robustcov_results("survey").theta_bse,
+    )
+
+
+def test_groups_of_the_fit_are_its_clusters(fits):
+    whole, found = fits("groups")
+    close(
+        found.get_robustcov_results("cluster").theta_bse,
+        whole.get_robustcov_results("cluster").theta_bse,
+    )
+    with pytest.raises(ValueError, match="groups: a fit with groups to a source has clusters that"):
+        found.get_robustcov_results("cluster", groups="town")
+
+
+@pytest.mark.parametrize("name", ["weights", "groups", "trials"])
+def test_the_most_influential_rows_are_found(name, fits, frame):
+    whole, found = fits(name)
+    every, top = whole.influence(), found.influence(top=7)
+    order = np.argsort(-every.displacement)[:7]
+    names = np.arange(len(every.displacement))
+    if name == "weights":  # rows of weight 0 are in memory, and move nothing
+        assert frame["w"].iloc[order].min() > 0
+    assert top.rows.tolist() == names[order].tolist()
+    close(top.displacement, every.displacement[order])
+    np.testing.assert_allclose(top.moves, every.moves[order], rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["weights", "groups"])
+def test_entropy_and_criteria_are_those_in_memory(name, fits):
+    whole, found = fits(name)
+    assert found.entropy == pytest.approx(whole.entropy, rel=1e-8)
+    assert found.icl == pytest.approx(whole.icl, rel=1e-10)
+
+
+def test_resamples_share_passes(fits, monkeypatch):
+    """Weights do not depend on the batches in which resamples are fitted, or on threads."""
+    _, found = fits("weights")
+    some = moestat.bootstrap(found, 12, rng=5, threads=2)
+    monkeypatch.setattr("moestat.estimation.inference.resampling._HESSIANS", 1)
+    again = moestat.bootstrap(found, 12, rng=5, threads=1)
+    assert np.array_equal(some.replicates, again.replicates)
+    assert (some.n_failed, some.n_uncertified) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "bayesian"])
+def test_standard_errors_of_the_bootstrap_are_those_of_the_sandwich(kind, fits):
+    _, found = fits("groups")
+    moves = found.bootstrap(200, kind, rng=0)
+    robust = found.get_robustcov_results("HC0").theta_bse
+    ratio = moves.theta_bse[robust > 0] / robust[robust > 0]
+    # The standard deviation of a standard error of 200 resamples is 5 percent.
+    assert np.all((ratio > 0.8) & (ratio < 1.3)), ratio
+    assert moves.conf_int().shape[1] == 2
+    errors = found.get_robustcov_results("bootstrap", n_resamples=20, rng=0)
+    assert errors.cov_type == "bootstrap"
+
+
+def test_what_a_source_cannot_answer_is_refused_by_name(fits, frame):
+    _, found = fits("weights")
+    with pytest.raises(ValueError, match="kind 'parametric': needs the table in memory"):
+        found.bootstrap(5, "parametric")
+    with pytest.raises(ValueError, match="groups: a bootstrap on a source resamples rows"):
+        found.bootstrap(5, "cluster", groups="town")
+    with pytest.raises(ValueError, match="method 'bca' needs an estimate without each row"):
+        found.bootstrap(5, rng=0).conf_int(method="bca")
+    with pytest.raises(ValueError, match="groups: a fit to a source takes the name of a column"):
+        found.get_robustcov_results("cluster", groups=frame["town"])
+    with pytest.raises(ValueError, match="groups: the source has no column 'city'; it has y, t"):
+        found.get_robustcov_results("cluster", groups="city")
+    with pytest.raises(ValueError, match="groups: 'cluster' needs the name of a column"):
+        found.get_robustcov_results("cluster")
+    with pytest.raises(ValueError, match="top must be"):
+        found.influence(top=0)
+    for ask in ("resid", "responsibilities", "rsquared"):
+        with pytest.raises(ValueError, match="only robust covariances, bootstraps, influence"):
+            getattr(found, ask)
+
+
+def test_clusters_with_missing_labels_are_refused(frame, tmp_path):
+    rows = frame.copy()
+    rows.loc[7, "town"] = None
+    rows.to_parquet(tmp_path / "rows.parquet")
+    found = fit_formula("y ~ t | 1", tmp_path, n_experts=1, rng=0)
+    with pytest.raises(ValueError, match="column 'town' has 1 missing values"):
+        found.get_robustcov_results("cluster", groups="town")
+
+
+def test_blocks_without_names_have_robust_covariances_too(frame):
+    X, y = frame[["t"]].to_numpy(), frame["y"].to_numpy()
+    whole = moestat.fit("gaussian", X, y, n_experts=2, rng=0, n_starts=4)
+    found = fit_blocks("gaussian", Blocks.from_arrays(X, y, rows=700), n_experts=2, rng=0)
+    close(
+        found.get_robustcov_results("HC1").theta_bse, whole.get_robustcov_results("HC1").theta_bse
+    )
+    with pytest.raises(ValueError, match="groups: blocks have no columns but inputs"):
+        found.get_robustcov_results("cluster", groups="town")
+
+
+def test_stored_results_have_no_source(fits, tmp_path):
+    _, found = fits("groups")
+    found.save(tmp_path / "fit.npz")
+    again = moestat.load(tmp_path / "fit.npz")
+    assert again.bic == found.bic
+    assert again.n_groups == found.n_groups == N // 4
+    with pytest.raises(ValueError, match="stored without the data"):
+        again.get_robustcov_results("HC0")
+
+
+def passes_of(path, frame):
+    """Blocks that count how often a block is read."""
+    rows = pd.read_parquet(path)
+    features = tuple(name for name in rows.columns if name != "y")
+    read = []
+
+    def block(i):
+        read.append(i)
+        own = rows[i * 800 : (i + 1) * 800]
+        return own[[*features]], own["y"]
+
+    return Blocks(block, 3, features, "y"), read
+
+
+FORMULAS = ["y ~ t | sex", "y ~ t + sex | sex"]
+
+
+def test_select_on_a_source_chooses_as_in_memory(frame, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        whole = moestat.select("gaussian", FORMULAS, data=frame, k=(1, 2), rng=0, n_starts=4)
+        found = moestat.select("gaussian", FORMULAS, data=path, k=(1, 2), rng=0, n_starts=4)
+    assert found.chosen() == whole.chosen()
+    for name in ("llf", "df", "aic", "bic", "hqic", "icl", "certified"):
+        np.testing.assert_allclose(found.table[name], whole.table[name], rtol=1e-9)
+    with pytest.raises(ValueError, match="folds: cross-validation needs the table in memory"):
+        moestat.select("gaussian", FORMULAS, data=path, k=(1, 2), folds=3)
+
+
+def test_fits_of_a_selection_share_their_first_passes(frame, path):
+    """One pass over the columns, and one over the design: two passes over three blocks less."""
+    (apart, alone), (together, shared) = passes_of(path, frame), passes_of(path, frame)
+    how = {"rng": 0, "n_starts": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        for k in (1, 2):
+            fit_formula("y ~ t | sex", apart, n_experts=k, **how)
+        moestat.select("gaussian", "y ~ t | sex", data=together, k=(1, 2), **how)
+    # The criterion icl of two experts takes one more pass.
+    assert len(shared) <= len(alone) - 3 * 2 + 3
