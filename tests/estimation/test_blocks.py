@@ -173,9 +173,9 @@ def test_what_needs_the_rows_says_that_they_are_not_there(rows):
     assert "5000" in str(result.summary())
     assert np.isfinite(result.predict(X[:3])).all()
     for call in (
-        lambda: result.get_robustcov_results("HC0"),
+        lambda: result.resid,
         lambda: result.responsibilities,
-        lambda: result.bootstrap(2),
+        lambda: result.profile("b[0]"),
     ):
         with pytest.raises(ValueError, match="without the data"):
             call()

@@ -27,6 +27,7 @@ CASES = {
 
 NO_EXPECTED = {
     "groups": "there is no expected information of groups",
+    "several": "expected information are integrals over one response",
     "trials": "a density there is beyond the range of float64",
 }
 """What has no expected information in memory either."""

@@ -402,7 +402,7 @@ def test_results_are_stored_without_rows(folder, tmp_path, frame):
     new = frame[["area", "region"]][:5]
     assert np.array_equal(again.predict(new), found.predict(new))
     with pytest.raises(ValueError, match="without the data"):
-        found.get_robustcov_results("HC0")
+        again.get_robustcov_results("HC0")
 
 
 def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
