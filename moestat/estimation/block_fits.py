@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, check_kind, positive_int, short
+from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.batches import finish
 from moestat.estimation.block_passes import Passes
 from moestat.estimation.block_rows import (
@@ -36,9 +38,10 @@ from moestat.estimation.data import (
 from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.groups import check_gate_in_groups
 from moestat.estimation.inference.misfit import misfits_in
+from moestat.estimation.interrupted import SavedEstimates, digest_of_fit
 from moestat.estimation.jobs import FitJob, check_response, checked_starts
 from moestat.estimation.priors import as_prior
-from moestat.estimation.progress import reported
+from moestat.estimation.progress import LOG, reported
 from moestat.estimation.random_terms import check_random_effects
 from moestat.estimation.reading.labels import read_labels
 from moestat.estimation.reading.responses import read_responses
@@ -48,7 +51,7 @@ from moestat.estimation.rounding import checked_resolution, least_variances, res
 from moestat.estimation.running import RunningFit, with_prior
 from moestat.estimation.searching import Agreement, on_threads, search_of
 from moestat.estimation.standardise import Standardised, standardise
-from moestat.estimation.starts import StartRule
+from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.by_expert import is_by_expert, with_range
 from moestat.model.family import Family
@@ -69,6 +72,7 @@ def fit_blocks(
     starts: Sequence[StartRule] | None = None,
     rng: Any = None,
     threads: int | None = None,
+    resume: str | Path | None = None,
     verbose: bool = False,
     **options: Any,
 ) -> MoEResults:
@@ -92,8 +96,13 @@ def fit_blocks(
         Source of the sample and of the random starts.
     threads : int, optional
         Threads, each with one block in memory; all cores by default.
+    resume : str or Path, optional
+        File that keeps the best points after each pass.  If the fit ends early, by an interrupt or
+        a lost scheduler, the same call begins there in place of a search; a file of another model
+        or of other data is refused.  A fit that has ended removes the file.
     verbose : bool
-        Whether to say on standard error what the fit does.
+        Whether to show on standard error what the fit does, how far each pass is, and the time that
+        it has left.
     **options
         Further arguments of `moestat.family`, for a model by name.
 
@@ -137,7 +146,7 @@ def fit_blocks(
             f"{', '.join(sorted(options))}: for a family by name only; got {short(model)}"
         )
     with reported("fit_blocks", verbose, answers=True):
-        return fit_rows(model, blocks, starts, rng, count, options)
+        return fit_rows(model, blocks, starts, rng, count, options, resume=resume)
 
 
 @dataclass
@@ -182,6 +191,7 @@ def fit_rows(
     resolution: Any = None,
     extra: Mapping[str, Any] | None = None,
     memory: dict[str, Any] | None = None,
+    resume: Any = None,
 ) -> MoEResults:
     """The fit to blocks; arguments are those of `fit_blocks`, checked.
 
@@ -233,6 +243,13 @@ def fit_rows(
         inner.replace_data(replace(inner.data.sampled, preview=False)),
         standard.coordinates,
     )
+    saved = None
+    if resume is not None:
+        digest = digest_of_fit(model, known.rows, known.total, known.mean, prior)
+        saved = SavedEstimates.at(resume, digest, standard.coordinates)
+        if (points := saved.points()) is not None:
+            LOG.info("going on from %d points of %s", len(points), saved.path)
+            starts = [GivenStarts(points)]
     for rule in checked_starts(starts) if starts is not None else [search_of(n_starts)]:
         if running.interrupted:
             break
@@ -241,9 +258,13 @@ def fit_rows(
         else:
             points = small.draw(rule, search)
             running.counts += [1] * len(points)
+        if saved is not None and not isinstance(rule, GivenStarts):
+            saved.start(points)
         # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
         running.add_starts(rule.name, points, replace(inner, seen=1))
-    (result,) = succeeded(finish([running], Passes(count), began))
+    (result,) = succeeded(finish([running], Passes(count, saved), began))
+    if saved is not None and InterruptedWarning.__name__ not in result.kinds:
+        saved.remove()
     result = replace(result, source=data)
     # Misfits are looked for in the sample of the rows.
     return warn_and_note(result, misfits_in(result, sample_data(result), running.sizes))

@@ -11,6 +11,7 @@ from typing import Any
 from moestat.base.types import FloatArray
 from moestat.estimation.block_rows import BlockRows, Draw, Reader
 from moestat.estimation.blocks import Block
+from moestat.estimation.interrupted import SavedEstimates
 from moestat.estimation.progress import LOG
 from moestat.model.family import Family
 from moestat.solvers.problem import Answer, Objective, Problem, Request, Value
@@ -23,6 +24,7 @@ class Passes:
     """A target that answers all requests of a batch in one pass over blocks, wherever they are."""
 
     threads: int
+    saved: SavedEstimates | None = None  # where the points of each pass are kept
     whole = False
 
     def groups(self, problems: Sequence[Problem]) -> list[range]:
@@ -54,6 +56,10 @@ class Passes:
                 problem, request = batch[i]
                 problem.visit(request)
                 found[i] = problem.completed(request, total)
+                if self.saved is not None:
+                    self.saved.keep(problem, request, found[i])
+            if self.saved is not None:
+                self.saved.write()
         return [found.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
 
 

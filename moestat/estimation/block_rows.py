@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from moestat.base.validate import as_weights, short
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import numbers_of
 from moestat.estimation.groups import arranged
-from moestat.estimation.progress import LOG
+from moestat.estimation.progress import passing
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
 from moestat.estimation.reading.responses import Columns, as_columns
@@ -46,9 +45,6 @@ _SPARE = 4
 """So many times its even share of the sample a block may give: blocks differ in size."""
 
 _MOST_CLASSES = 1000
-
-_SECONDS = 1.0
-"""Time between two lines of the log that say how far a pass is."""
 
 
 @dataclass(frozen=True)
@@ -524,19 +520,8 @@ class BlockRows(Sample):
 
     def visit(self, function: Callable[[int, Block], T], what: str) -> Iterator[T]:
         """``function(i, block)`` of every block, in order; the log says how far it is."""
-        began = told = time.monotonic()
-        total, count = self.size, len(self.blocks)
-        for done, found in enumerate(self.blocks.map(function, self.threads), 1):
-            yield found
-            now = time.monotonic()
-            if now > told + _SECONDS or done == count:
-                told = now
-                speed = total * done / count / max(now - began, 1e-9)
-                left = total * (1.0 - done / count) / speed
-                LOG.info(
-                    "%s: %.0f%% of %d rows, %.3g rows a second, %.0f s left",
-                    *(what, 100.0 * done / count, total, speed, left),
-                )
+        blocks = self.blocks
+        return passing(blocks.map(function, self.threads), len(blocks), self.size, what)
 
     def resamples(self, kind: str, count: int, seed: int) -> Iterator[BlockRows]:
         """The same rows with random weights of each of so many resamples."""

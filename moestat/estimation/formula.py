@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ def fit_formula(
     groups: str | None = None,
     missing: str = "raise",
     scope: Mapping[str, Any] | None = None,
+    resume: str | Path | None = None,
     **options: Any,
 ) -> MoEResults:
     """Fit a mixture of experts that a formula describes, by maximum likelihood.
@@ -95,6 +97,9 @@ def fit_formula(
     scope : mapping, optional
         Functions and values that the formula may use; by default those that are defined where
         you call `fit_formula`.
+    resume : str or Path, optional
+        Of a source: the file that keeps the best points after each pass, see `moestat.fit_blocks`.
+        If the fit ends early, the same call begins there.
     **options
         Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
         ``n_starts``, ``rng`` and so on.
@@ -145,7 +150,9 @@ def fit_formula(
     source, n_experts = source_of(data), count_of(formula, n_experts)
     if source is not None:
         known = signature(fit).parameters
-        return fit_source(formula, source, family, n_experts, *how, options, [*known])
+        return fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+    if resume is not None:
+        raise ValueError("resume: is for sources that are read in parts; got data in memory")
     made, y, given, own = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,18 +17,42 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import short
 from moestat.compiler.notice import to_log
 
-__all__ = ["LOG", "Report", "answering", "keep", "reported", "so_far"]
+__all__ = ["LOG", "Report", "answering", "keep", "passing", "reported", "so_far"]
+
+T = TypeVar("T")
 
 LOG = logging.getLogger("moestat")
 """Long calls say here what they do, at level INFO."""
 
 _SECONDS_BETWEEN_LINES = 5.0
 
+_SECONDS_BETWEEN_PASSES = 1.0
+
 _KEPT = 3
 """Runs of an interrupted search that are climbed to their ends."""
 
 _CALLS: ContextVar[tuple[Report, ...]] = ContextVar("calls", default=())
 """Long calls, each made by the one before."""
+
+
+def passing(parts: Iterable[T], count: int, rows: int, what: str) -> Iterator[T]:
+    """Parts of a pass over so many rows as they come; the log says now and then how far it is."""
+    began = told = time.monotonic()
+    for done, part in enumerate(parts, 1):
+        yield part
+        now = time.monotonic()
+        if now > told + _SECONDS_BETWEEN_PASSES:
+            told, share = now, done / count
+            left = timedelta(seconds=round((now - began) * (1.0 - share) / share))
+            speed = rows * share / (now - began)
+            LOG.info(
+                "%s: %.0f%% of %d rows, %.3g a second, %s left",
+                what,
+                100.0 * share,
+                rows,
+                speed,
+                left,
+            )
 
 
 class Report:

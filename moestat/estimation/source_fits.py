@@ -23,7 +23,7 @@ from moestat.estimation.block_fits import fit_rows
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import of_two_columns
 from moestat.estimation.formula_terms import Asked, arguments_of, check_finite, read_terms
-from moestat.estimation.progress import LOG, reported
+from moestat.estimation.progress import LOG, passing, reported
 from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.formula import (
     FormulaInputs,
@@ -88,6 +88,7 @@ def fit_source(
     scope: Mapping[str, Any] | None,
     options: Mapping[str, Any],
     known: Sequence[str],
+    resume: Any = None,
 ) -> MoEResults:
     """The fit by formula to a source; arguments are those of `fit_formula`.
 
@@ -146,6 +147,7 @@ def fit_source(
             resolution=own.get("resolution"),
             extra=extra,
             memory=shared.memory_of(asked),
+            resume=resume,
         )
     return _noted(result, inputs, seen)
 
@@ -276,7 +278,7 @@ def _survey(
     looks: list[_Look] = []
     drawn: list[tuple[Any, Table]] = []
     ends: list[Table] = []
-    for own in source.map(look, threads):
+    for own in passing(source.map(look, threads), len(rows), total, "first pass"):
         looks.append(replace(own, keys=None, drawn=_NOTHING, ends=_NOTHING))
         if own.rows:
             drawn.append((own.keys, own.drawn))
