@@ -93,16 +93,16 @@ def test_of_several_starts_those_that_have_ended_count(monkeypatch):
     """The signal comes when one start has ended and others have not."""
     F = moestat.family("gaussian", gate="softmax", n_experts=2)
     best = moestat.fit(F, x, y, rng=0)
-    from moestat.estimation import jobs
+    from moestat.estimation import batches
 
-    kept = jobs.attempt
+    kept = batches.attempt
 
     def attempt(iterations, problems, target):
         ends = kept(iterations[:1], problems[:1], target)
         os.kill(os.getpid(), signal.SIGINT)
         return ends + kept(iterations[1:], problems[1:], target)
 
-    monkeypatch.setattr(jobs, "attempt", attempt)
+    monkeypatch.setattr(batches, "attempt", attempt)
     starts = [moestat.starts.GivenStarts([best.theta]), RandomStarts(3)]
     with pytest.warns(InterruptedWarning, match="had ended, 1, and"):
         cut = moestat.fit(F, x, y, starts=starts, rng=0)

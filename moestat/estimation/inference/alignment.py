@@ -6,6 +6,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
+from moestat.solvers.rules import TINY
 
 __all__ = ["align"]
 
@@ -26,7 +27,7 @@ def align(
     if k == 1 or family.told_apart:
         # Constraints of single experts say which is which.
         return family.pin(theta), 1.0
-    weight = np.where(np.isfinite(scale) & (scale > 0.0), 1.0 / np.maximum(scale, 1e-300), 0.0)
+    weight = np.where(np.isfinite(scale) & (scale > 0.0), 1.0 / np.maximum(scale, TINY), 0.0)
     (there, _), (unit, _) = family.split(reference), family.split(weight)
     atoms, shared = family.split(theta)
     ends: list[tuple[float, FloatArray]] = []

@@ -12,6 +12,7 @@ from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.found import found
 from moestat.model.family import Family, check_family
+from moestat.solvers.rules import TINY
 
 __all__ = ["Dendrogram", "dendrogram", "has_dendrogram"]
 
@@ -78,7 +79,7 @@ class Dendrogram:
         """
         ax = new_axes() if ax is None else ax
         k = len(self.params)
-        ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, 1e-300), "o-")
+        ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, TINY), "o-")
         ax.axvline(self.n_experts, linestyle=":", color="0.5")
         ax.set_xticks(np.arange(k, 1, -1))
         ax.set(xlabel="number of atoms", ylabel="dissimilarity of the next merger")

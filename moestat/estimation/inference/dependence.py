@@ -17,11 +17,22 @@ from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import gaussian
 from moestat.solvers.groups import group_sums
+from moestat.solvers.rules import TINY
 
-__all__ = ["dependence_in_groups", "dependence_in_selection"]
+__all__ = ["bounded", "dependence_in_groups", "dependence_in_selection"]
 
 _FEW = 10
 """Number of groups with several rows below which the normal limit of the test says nothing."""
+
+
+_WILDEST = 6.0
+"""Standardised residuals beyond this count as this, so that one outlier cannot decide a test: a
+normal residual exceeds it once in 5e8 rows."""
+
+
+def bounded(residuals: FloatArray) -> FloatArray:
+    """Standardised residuals cut off at `_WILDEST`, with 0 where one is missing."""
+    return np.clip(np.nan_to_num(residuals), -_WILDEST, _WILDEST)
 
 
 def dependence_in_groups(
@@ -60,7 +71,7 @@ def dependence_in_groups(
     order = own.order
     sums = group_sums(family, result.theta, encoded_rows(family, data), 1)
     r = expert_residuals(family, result.theta, data.X, data.y, 0)[:, order]
-    r = np.clip(np.nan_to_num(r), -6.0, 6.0)
+    r = bounded(r)
     X = data.X[order]
     read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
     varying = [f for f in read if f not in family.held and _varies(X[:, f], own)]
@@ -74,8 +85,8 @@ def dependence_in_groups(
         pairs = _pairs(np.abs(x)[None, :], own)[0]
         fitted = np.linalg.lstsq(root * sums.scores, root[:, 0] * T, rcond=1e-10)[0]
         spread = np.sqrt(weight @ (T - sums.scores @ fitted) ** 2)
-        z[c] = weight @ T / max(float(spread), 1e-300)
-        correlation[c] = weight @ T / max(float(weight @ pairs), 1e-300)
+        z[c] = weight @ T / max(float(spread), TINY)
+        correlation[c] = weight @ T / max(float(weight @ pairs), TINY)
     limit = -special.ndtri(ALARM.level / z.size)
     if not np.any(z > limit):
         return []
@@ -154,7 +165,7 @@ def _gain_of_intercepts(result: Any) -> float:
     z = ((data.y - mean) / deviation)[:, own.order]
     S, Q = np.add.reduceat(z, own.begin, axis=1), np.add.reduceat(z * z, own.begin, axis=1)
     m = np.bincount(own.index)
-    base = np.log(np.maximum(found.posterior, 1e-300)) + found.log_density
+    base = np.log(np.maximum(found.posterior, TINY)) + found.log_density
 
     def loss(at: FloatArray) -> float:
         rho, c = np.exp(at)

@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.progress import reported
 from moestat.estimation.rules import EM_TEST
+from moestat.solvers.rules import TINY
 
 __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
 
@@ -353,7 +354,7 @@ def _limit(law: Kernel, masses: FloatArray, means: FloatArray) -> tuple[tuple[fl
     score = apart / variance[:, None]
     second = score**2 - 1.0 / variance[:, None] - apart * (slope / variance**2)[:, None]
     rows = np.vstack([density[:1] - density[1:], score * density, 0.5 * second * density])
-    B = (rows * (weight / np.maximum(whole, 1e-300))) @ rows.T
+    B = (rows * (weight / np.maximum(whole, TINY))) @ rows.T
     known = 2 * masses.size - 1
     left = B[known:, known:] - B[known:, :known] @ np.linalg.solve(
         B[:known, :known], B[:known, known:]

@@ -15,6 +15,7 @@ from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free", "llf_at"]
@@ -94,7 +95,7 @@ def inverse_of_free(information: FloatArray, free: IntArray) -> FloatArray:
     block = information[np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.abs(np.diag(block)), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(block / np.outer(scale, scale))
-    good = values > 1e-12 * values.max(initial=0.0)
+    good = values > ZERO_CURVATURE * values.max(initial=0.0)
     inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
     full = np.zeros_like(information)
     full[np.ix_(free, free)] = inverse

@@ -9,8 +9,20 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import linear_constraints
+from moestat.solvers.rules import GAIN_LIMIT
 
-__all__ = ["TestResult", "check_errors", "chi_square", "likelihood_ratio", "wald"]
+__all__ = [
+    "TestResult",
+    "check_errors",
+    "check_not_higher",
+    "chi_square",
+    "likelihood_ratio",
+    "wald",
+]
+
+_HIGHER = 10.0 * GAIN_LIMIT
+"""Log-likelihood above an estimate that shows that it was not the maximum: ten times the gain that
+a certified fit may still have left."""
 
 Spread = Callable[[FloatArray], FloatArray]
 
@@ -50,6 +62,15 @@ def chi_square(name: str, statistic: float, df: int) -> TestResult:
     from scipy.stats import chi2
 
     return TestResult(name, float(statistic), df, float(chi2.sf(statistic, df)))
+
+
+def check_not_higher(gain: float, what: str, estimate: str = "the fit") -> None:
+    """Raise if `what` has a log-likelihood that is higher than that of an estimate by `gain`."""
+    if gain > _HIGHER:
+        raise ValueError(
+            f"{what} has a log-likelihood higher by {gain:.3g}: {estimate} was not the maximum; fit"
+            " again with more starts"
+        )
 
 
 def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatArray:

@@ -18,13 +18,14 @@ from moestat.base.warnings import (
     MoEWarning,
 )
 from moestat.estimation.data import Data
-from moestat.estimation.inference.dependence import dependence_in_groups
+from moestat.estimation.inference.dependence import bounded, dependence_in_groups
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.identified import Identified
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.solvers.rules import TINY
 
 __all__ = ["Misfit", "misfits", "misfits_in"]
 
@@ -275,8 +276,8 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
         return
     if own.family.likelihood.support is not None:
         return
-    r = np.clip(np.nan_to_num(own.residuals), -6.0, 6.0)
-    r = (r - r.mean()) / max(float(r.std()), 1e-300)
+    r = bounded(own.residuals)
+    r = (r - r.mean()) / max(float(r.std()), TINY)
     places = [(None, group)] if len(read) > 1 else []
     places += [(j, np.unique(X[:, c], return_inverse=True)[1]) for c, j in enumerate(read)]
     for column, index in places:
@@ -300,7 +301,7 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
             return
     steps = np.diff(own.y)
     ordered = np.all(steps >= 0) or np.all(steps <= 0)
-    z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), 1e-300)))
+    z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), TINY)))
     if not ordered and z > -special.ndtri(ALARM.level):
         correlation = float(r[1:] @ r[:-1] / (r @ r))
         yield (

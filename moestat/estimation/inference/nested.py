@@ -11,9 +11,15 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, is_mapping, positive_int
 from moestat.estimation.inference.covariance import information_at
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found, llf_at
-from moestat.estimation.inference.hypotheses import TestResult, chi_square, likelihood_ratio
+from moestat.estimation.inference.hypotheses import (
+    TestResult,
+    check_not_higher,
+    chi_square,
+    likelihood_ratio,
+)
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
+from moestat.solvers.rules import ZERO_CURVATURE
 
 __all__ = ["check_same_data", "lr_test", "score_test"]
 
@@ -73,11 +79,7 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     for name, result in (("restricted", restricted), ("full", full)):
         if not result.certificate.certified:
             raise ValueError(f"{name} is not certified: its log-likelihood is not a maximum")
-    if restricted.log_likelihood > full.log_likelihood + 1e-3:
-        raise ValueError(
-            f"restricted is higher by {restricted.log_likelihood - full.log_likelihood:.3g}: full"
-            " is not the maximum; fit it again with more starts"
-        )
+    check_not_higher(restricted.log_likelihood - full.log_likelihood, "restricted", "full")
     return likelihood_ratio(restricted.log_likelihood, full.log_likelihood, df)
 
 
@@ -251,7 +253,7 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     free = inner.free
     information = information_at(inner.family, inner.data, values)[np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
-    if np.linalg.eigvalsh(information / np.outer(scale, scale))[0] <= 1e-12:
+    if np.linalg.eigvalsh(information / np.outer(scale, scale))[0] <= ZERO_CURVATURE:
         raise ValueError("theta: the expected information there is singular")
     score: FloatArray = -evaluation.gradient[free] / scale
     solved = np.linalg.solve(information / np.outer(scale, scale), score)

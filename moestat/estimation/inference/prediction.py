@@ -16,7 +16,7 @@ from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
-from moestat.solvers.rules import ZERO_CURVATURE
+from moestat.solvers.rules import TINY, ZERO_CURVATURE
 
 __all__ = [
     "Prediction",
@@ -30,7 +30,6 @@ __all__ = [
     "variance",
 ]
 
-_TINY = 1e-300
 _TELLING = (-100.0, 300.0)
 """Predictors of positive means and of shares beyond which a law is that at these ends."""
 _LARGE = 1e250
@@ -128,11 +127,11 @@ class Prediction:
         sides = np.array([-1.0, 1.0])
         if not np.isfinite(low):
             return self.predicted[..., None] + half[..., None] * sides
-        above = np.maximum(self.predicted - low, _TINY)
+        above = np.maximum(self.predicted - low, TINY)
         if not np.isfinite(high):
             with np.errstate(over="ignore"):
                 return low + above[..., None] * np.exp((half / above)[..., None] * sides)
-        p = np.clip(above / (high - low), _TINY, 1.0 - 1e-16)
+        p = np.clip(above / (high - low), TINY, 1.0 - 1e-16)
         move = (half / (high - low) / (p * (1.0 - p)))[..., None] * sides
         return low + (high - low) * expit((np.log(p) - np.log1p(-p))[..., None] + move)
 
@@ -258,7 +257,7 @@ def extrapolation(
     own, new = np.zeros(len(rows)), np.zeros(len(X))
     for share, elsewhere in zip(chance.T, family.gate_probabilities(theta, X).T, strict=True):
         values, vectors = np.linalg.eigh(here.T @ (here * (weight * share)[:, None]))
-        known = values > ZERO_CURVATURE * max(float(values[-1]), _TINY)
+        known = values > ZERO_CURVATURE * max(float(values[-1]), TINY)
         root = vectors[:, known] / np.sqrt(values[known])
         own += share * np.sum((here @ root) ** 2, axis=1)
         leverage = np.sum((there @ root) ** 2, axis=1)

@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
 from moestat.estimation.inference.delta import features
 from moestat.estimation.inference.found import Found, check_likelihood, found
+from moestat.estimation.inference.hypotheses import check_not_higher
 from moestat.estimation.inference.identified import gap_places
 from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
 
@@ -235,12 +236,7 @@ def _sought(
             begin = min(begins, key=lambda at: objective(at)[0])
             end, value, _ = minimise(objective, begin, free, row[None], lower, upper)
             loss = value - top
-            if loss < -1e-3:
-                raise ValueError(
-                    f"a log-likelihood higher by {-loss:.3g} was met at {name} ="
-                    f" {theta + sign * step * unit:.6g}: the fit was not the maximum; fit again"
-                    " with more starts"
-                )
+            check_not_higher(-loss, f"{name} = {theta + sign * step * unit:.6g}")
             visited[sign * step] = -max(loss, 0.0)
             found = float(np.sqrt(2.0 * max(loss, 0.0)))
             if found < cut and step > near[0]:

@@ -20,6 +20,7 @@ from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem, Sample, Target
+from moestat.solvers.rules import TINY
 
 __all__ = ["MOST_RESAMPLES", "Refits", "parametric_samples", "refit", "reweighted_samples"]
 
@@ -134,7 +135,7 @@ def reweighted_samples(
             drawn = np.bincount(rng.integers(0, n_groups, n_groups), minlength=n_groups)
             weight = units * drawn[index]
         else:
-            weight = rng.gamma(np.maximum(units, 1e-300))
+            weight = rng.gamma(np.maximum(units, TINY))
             weight *= n / weight.sum()
         yield data.reweighted(weight)
 

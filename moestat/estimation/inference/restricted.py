@@ -12,8 +12,14 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.found import check_likelihood, found, inverse_of_free
-from moestat.estimation.inference.hypotheses import TestResult, check_errors, likelihood_ratio
+from moestat.estimation.inference.hypotheses import (
+    TestResult,
+    check_errors,
+    check_not_higher,
+    likelihood_ratio,
+)
 from moestat.solvers.problem import Objective, Problem, Request
+from moestat.solvers.rules import TINY, ZERO_CURVATURE
 
 __all__ = ["Curve", "RestrictedFit", "fit_constrained", "minimise", "negative_log_likelihood"]
 
@@ -130,11 +136,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
             f"constraints: no maximum with {constraints!r} was found from the estimate on; it"
             " would lie outside the bounds, or far away"
         )
-    if llf > result.llf + 1e-3:
-        raise ValueError(
-            f"constraints: a log-likelihood higher by {llf - result.llf:.3g} obeys them: the fit"
-            " was not the maximum; fit again with more starts"
-        )
+    check_not_higher(llf - result.llf, "constraints: a point that obeys them")
     basis, (_, _, hessian) = _along(rows[:, free]), objective(theta)
     reduced = basis.T @ hessian[np.ix_(free, free)] @ basis
     covariance = np.zeros_like(hessian)
@@ -143,7 +145,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     )
     covariance = inner.outward_matrix(covariance)
     variance = np.diag(covariance)
-    errors = np.sqrt(np.where(variance > 1e-12 * result.theta_bse**2, variance, 0.0))
+    errors = np.sqrt(np.where(variance > ZERO_CURVATURE * result.theta_bse**2, variance, 0.0))
     n_free = result.identified.rank - len(value)
     return RestrictedFit(
         constraints,
@@ -193,7 +195,7 @@ def minimise(
     for _ in range(200):
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
-        size = np.maximum(np.abs(curvature), 1e-12 * np.abs(curvature).max(initial=1e-300))
+        size = np.maximum(np.abs(curvature), ZERO_CURVATURE * np.abs(curvature).max(initial=TINY))
         slope = vectors.T @ g
         step = -vectors @ (slope / size)
         if 0.5 * float(slope**2 @ (1.0 / size)) < _CONVERGED:

@@ -52,6 +52,16 @@ def _averages(z: FloatArray, shares: FloatArray) -> FloatArray:
     return np.tensordot(shares.T, z, 1) / shares.sum(axis=0).reshape(-1, *[1] * (z.ndim - 1))
 
 
+_LEAST_SHARE = 1e-3
+"""Smallest share of a class at the start: its logarithm and a variance of its units exist."""
+
+
+def _size_logits(shares: FloatArray) -> FloatArray:
+    """Log-ratios (k - 1,) of the sizes of the classes to the last, from shares (m, k)."""
+    size = np.maximum(shares.sum(axis=0), _LEAST_SHARE * shares.sum())
+    return np.log(size[:-1] / size[-1])
+
+
 def _differences(k: int) -> FloatArray:
     """Differences (k - 1, k) from the last of k numbers."""
     return np.column_stack([np.eye(k - 1), -np.ones(k - 1)])
@@ -115,9 +125,8 @@ class Normal:
         mean = _averages(self.z, shares)
         variance = _averages(self.z**2, shares) - mean**2
         whole = max(float(np.var(self.z)), np.finfo(float).tiny)
-        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
-        variance = np.where(variance > 1e-3 * whole, variance, whole)
-        return np.concatenate([np.log(size[:-1] / size[-1]), mean, np.log(variance)])
+        variance = np.where(variance > _LEAST_SHARE * whole, variance, whole)
+        return np.concatenate([_size_logits(shares), mean, np.log(variance)])
 
     def log_density(self, beta: Any) -> tuple[Any, Any]:
         """``log pi_t + log N(z; mu_t, v_t)``."""
@@ -160,8 +169,7 @@ class Levels:
     def start(self, shares: FloatArray) -> FloatArray:
         """Logarithms of averages, which are kept away from 0."""
         p = np.clip(_averages(self.z, shares), 0.01, 1.0)
-        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
-        return np.concatenate([np.log(size[:-1] / size[-1]), np.log(p[:, :-1] / p[:, -1:]).ravel()])
+        return np.concatenate([_size_logits(shares), np.log(p[:, :-1] / p[:, -1:]).ravel()])
 
     def _logs(self, beta: Any) -> tuple[Any, Any]:
         k, c = self.n_classes, self.z.shape[1]
@@ -206,8 +214,7 @@ class Logit:
     def start(self, shares: FloatArray) -> FloatArray:
         """Coefficients 0, with intercepts of the sizes of the classes."""
         beta = np.zeros((self.n_classes - 1, self.phi.shape[1]))
-        size = np.maximum(shares.sum(axis=0), 1e-3 * shares.sum())
-        beta[:, 0] = np.log(size[:-1] / size[-1])
+        beta[:, 0] = _size_logits(shares)
         return beta.ravel()
 
     def log_density(self, beta: Any) -> tuple[Any, Any]:

@@ -25,10 +25,12 @@ from moestat.estimation.inference.classification import (
 )
 from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.inference.hypotheses import TestResult, chi_square
+from moestat.estimation.inference.restricted import minimise
 from moestat.estimation.inference.structures import Levels, Logit, Means, Normal, Structure
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.table import as_column, check_aligned
 from moestat.estimation.tables import Row, Sheet, significant
+from moestat.solvers.rules import TINY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +40,6 @@ __all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
 METHODS = ("bch", "ml", "two-step")
 """Weights that undo the errors; the likelihood of the assignments; that of the responses."""
 
-_CONVERGED = 1e-9
-"""Decrement of Newton's method, in units of log-likelihood, at which a third step ends."""
-_ITERATIONS = 200
 _WORST = 1e-6
 """Smallest singular value of the table of errors with which assignments say what a class is."""
 
@@ -123,7 +122,7 @@ def _likelihood(assignment: FloatArray) -> _Correction:
     """``sum_s omega_is log sum_t q_it P(s | t)``: Vermunt (2010), eq. (15)."""
 
     def joint(log_q: Any, errors: Any) -> Any:
-        return log_q[:, :, None] + np.log(errors + 1e-300)
+        return log_q[:, :, None] + np.log(errors + TINY)
 
     def objective(log_q: Any, errors: Any) -> Any:
         return np.sum(assignment * _log_sum(joint(log_q, errors)), axis=1)
@@ -157,7 +156,7 @@ def _log_sum(terms: Any) -> Any:
 
 def _densities(prior: FloatArray, posterior: FloatArray) -> FloatArray:
     """Densities (m, k) of the responses within classes, up to a factor of each unit."""
-    ratio = np.maximum(posterior, 1e-300) / prior
+    ratio = np.maximum(posterior, TINY) / prior
     return ratio / ratio.max(axis=1, keepdims=True)
 
 
@@ -192,31 +191,19 @@ class _ThirdStep:
 
     def solve(self, tables: FloatArray) -> FloatArray:
         """The root (p,) of the sum that is a maximum near the start."""
-        posterior = self.step.posterior
-        beta = self.structure.start(posterior * self.step.weight[:, None])
+        start = self.structure.start(self.step.posterior * self.step.weight[:, None])
 
-        def value(beta: FloatArray) -> float:
+        def objective(beta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
             log_q, _ = self.structure.log_density(beta)
-            return float(self.step.weight @ self.correction.objective(log_q, tables))
+            value = float(self.step.weight @ self.correction.objective(log_q, tables))
+            curve = self.jacobian(beta, tables)
+            return -value, -self.total(beta, tables), -0.5 * (curve + curve.T)
 
-        here = value(beta)
-        for _ in range(_ITERATIONS):
-            slope, curve = self.total(beta, tables), self.jacobian(beta, tables)
-            # Along directions in which the objective bends up a step of the same size goes up.
-            values, vectors = np.linalg.eigh(-0.5 * (curve + curve.T))
-            size = np.maximum(np.abs(values), 1e-8 * np.abs(values).max(initial=1e-300))
-            move = vectors @ ((vectors.T @ slope) / size)
-            gain, length = float(move @ slope), 1.0
-            if gain < _CONVERGED and values[0] > 0.0:
-                return beta + move
-            while length > 1e-10 and not value(beta + length * move) > here:
-                length *= 0.5
-            if length <= 1e-10:
-                if gain < 1e-6 and values[0] > 0.0:
-                    return beta
-                break
-            beta = beta + length * move
-            here = value(beta)
+        free, wide = np.arange(start.size), np.full(start.size, np.inf)
+        nothing_held = np.empty((0, start.size))
+        beta, _, converged = minimise(objective, start, free, nothing_held, -wide, wide)
+        if converged:
+            return beta
         raise ValueError(
             "the third step has no maximum near the assignments: a class is hardly told from"
             " others, or a variable separates the classes; method='bch' of a mean has one"

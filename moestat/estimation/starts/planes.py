@@ -15,6 +15,7 @@ from moestat.estimation.starts.clusters import ClusterStarts
 from moestat.estimation.starts.scale import Scale
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
+from moestat.solvers.rules import TINY
 
 _RIDGE = 1e-12  # of squares, where rows are too few or alike for a plane
 _WIDTHS: FloatArray = np.geomspace(1.0, 3.0**-5, 6)  # in standard deviations about the plane of all
@@ -158,7 +159,7 @@ def _near_a_plane(
     near = np.maximum(0.0, odds(distance, widths, alike[few]))
     inside = (near > 0.0) * weight[few]
     # Rows that lie nearer than a width tells are ties, or those that the plane was drawn through.
-    spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), 1e-300)
+    spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), TINY)
     tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
     gain = np.where(tied, 0.0, near @ weight[few])
     width, plane = np.unravel_index(np.argmax(gain), gain.shape)
