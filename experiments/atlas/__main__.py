@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
+from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, is_mixture
 from experiments.atlas.links import explored_orders
 from experiments.atlas.order import BY_CASE, NOT_DONE, AtlasResult, by_rule, run_cell
 from experiments.atlas.page import write
@@ -37,7 +38,7 @@ def main(
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     begun = time.monotonic()
     explored = explored_orders(folder)
-    for cell in atlas_cells():
+    for cell in sorted(atlas_cells(), key=_is_searched):
         _by_explorer(cell, kept, explored)
         if _by_rule(cell, kept) or time.monotonic() - begun > 60.0 * minutes:
             continue
@@ -49,6 +50,11 @@ def main(
         _keep(kept, path)
     _keep(kept, path)
     write(kept, folder)
+
+
+def _is_searched(cell: AtlasCell) -> bool:
+    """Whether only a search can answer a cell, for minutes where derivatives take seconds."""
+    return not is_mixture(cell.true_family())
 
 
 def _keep(kept: Mapping[str, Any], path: Path) -> None:
@@ -67,9 +73,13 @@ def _by_explorer(cell: AtlasCell, kept: dict[str, Any], explored: Mapping[Any, A
 
 
 def _by_rule(cell: AtlasCell, kept: dict[str, Any]) -> bool:
-    """Answer a cell without a search, if the cell of one of its family says enough."""
+    """Answer a cell without a search, if those of other sizes of its family say enough."""
     one = kept.get(replace(cell, size=1).key)
-    found = by_rule(cell, tuple(one["null"])) if one is not None and cell.size > 1 else None
+    if one is None or cell.size == 1:
+        return False
+    others = (kept.get(replace(cell, size=size).key, {}).get("found") for size in SIZES[1:])
+    decided = next((told for told in others if told in (AT_LEAST, BY_DERIVATIVES)), "")
+    found = by_rule(cell, tuple(one["null"]), decided)
     if found is None:
         return False
     far = kept.get(cell.key, {}).get("far", "")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.atlas.cells import AtlasCell
+from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, order_by_derivatives
 from experiments.time_limit import OutOfTimeError, at_most
 from moestat.base.types import FloatArray
 from moestat.metrics.information import information_spectrum
@@ -107,15 +108,17 @@ def deviations(model: Family, theta: FloatArray) -> VoronoiLoss:
 def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:
     """The best conditioned of twenty truths drawn from the normal law, and its null directions.
 
-    The seed is the family's name.  Under a raw gate the first atom's gate is constant, as in the
-    sparse regime: several atoms can share no other gate.
+    The seed is the family's name.  Parameters that bounds hold have their value.  Under a raw gate
+    the first atom's gate is constant, as in the sparse regime: several atoms can share no other
+    gate.
     """
     model = cell.true_family()
     best: tuple[float, FloatArray, tuple[str, ...]] | None = None
     for draw in range(_DRAWS):
         rng = np.random.default_rng([zlib.crc32("; ".join(cell.words).encode()), draw])
         theta = _flat(model, rng.normal(size=model.n_params))
-        theta = model.pin(np.clip(theta, model.lower + 1e-3, model.upper - 1e-3))
+        inside = np.clip(theta, model.lower + 1e-3, model.upper - 1e-3)
+        theta = model.pin(np.where(model.lower < model.upper, inside, model.lower))
         noise = 1.0 if model.is_regression else None
         spectrum = information_spectrum(model, theta, DESIGN, n_nodes=_NODES, noise=noise)
         null = tuple(map(str, spectrum.null_directions))
@@ -126,7 +129,7 @@ def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:
     return best[1], best[2]
 
 
-def by_rule(cell: AtlasCell, null: tuple[str, ...]) -> AtlasResult | None:
+def by_rule(cell: AtlasCell, null: tuple[str, ...], decided: str = "") -> AtlasResult | None:
     """What is known of a cell of several atoms without a search.
 
     Parameters
@@ -136,6 +139,8 @@ def by_rule(cell: AtlasCell, null: tuple[str, ...]) -> AtlasResult | None:
     null : tuple of str
         Directions that the density does not see at the family's truth, exactly specified: atoms
         that share one of these atoms can all move along.
+    decided : str
+        What decided the order in a cell of another size of the family, if derivatives did.
 
     Returns
     -------
@@ -155,7 +160,10 @@ def by_rule(cell: AtlasCell, null: tuple[str, ...]) -> AtlasResult | None:
     shared = references(fitted, theta, model, False)
     if (cell.size, 1) not in [tuple(each.sizes) for each in shared]:
         return AtlasResult(null, found="no measure with the truth's density has such a cell")
-    return AtlasResult(null, math.inf, BY_INFORMATION) if null else None
+    if null:
+        return AtlasResult(null, math.inf, BY_INFORMATION)
+    orders = {BY_DERIVATIVES: 2.0, AT_LEAST: 2.0 * cell.size}
+    return AtlasResult(null, orders[decided], decided) if decided in orders else None
 
 
 def _flat(model: Family, theta: FloatArray) -> FloatArray:
@@ -191,10 +199,16 @@ def run_cell(cell: AtlasCell, seconds: float) -> AtlasResult:
     except ValueError as error:
         return AtlasResult(found=f"no truth: {error}", seconds=seconds)
     far = _far(cell, theta, cell.size - 1, seconds) if cell.size <= 2 else ""
-    if cell.size == 1:
+    if cell.size == 1 or null:
         order = math.inf if null else 1.0
         return AtlasResult(null, order, BY_INFORMATION, far=far, seconds=seconds)
-    return AtlasResult(null, *_order(cell, theta, seconds), far, seconds)
+    try:
+        decided = order_by_derivatives(cell.true_family(), theta, cell.size)
+    except ValueError:  # no density at inputs that far apart
+        decided = None
+    if decided is None:
+        return AtlasResult(null, *_order(cell, theta, seconds), far, seconds)
+    return AtlasResult(null, *decided, far=far, seconds=seconds)
 
 
 def _order(cell: AtlasCell, theta: FloatArray, seconds: float) -> tuple[float | None, str, str]:

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
+from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES
 from experiments.atlas.links import Known, key_of, known_families
-from experiments.atlas.order import NOT_DONE
+from experiments.atlas.order import BY_INFORMATION, NOT_DONE
 from moestat.rates.plots import save_figure
 from moestat.rates.style import style
 
@@ -32,6 +33,7 @@ _KINDS = (
     ("another order", "#6c757d"),
     ("no such measure, or not supported", "#dee2e6"),
     ("not done", "#ffffff"),
+    ("d = 0 to rounding, in a search", "#e5a0d3"),
 )
 _NEAR = 0.12
 """How far a searched order may be from a whole number, relative."""
@@ -60,7 +62,7 @@ def _kind(cell: Mapping[str, Any] | None) -> int:
     if order is None:
         return 6
     if math.isinf(order):
-        return 4
+        return 4 if cell["found"] == BY_INFORMATION else 8
     for place, orders in ((0, (1,)), (1, (2,)), (2, (4,)), (3, (6, 8))):
         if any(abs(order - whole) <= _NEAR * whole for whole in orders):
             return place
@@ -75,7 +77,11 @@ def _shown(cell: Mapping[str, Any] | None) -> str:
         return "not done"
     if kind == 6:
         return "none"
-    return "d = 0" if kind == 4 else f"{cell['order']:.2f}"
+    if math.isinf(cell["order"]):
+        return "d = 0" if kind == 4 else "d ≈ 0"
+    if cell["found"] == AT_LEAST:
+        return f"≥ {cell['order']:g}"
+    return "2" if cell["found"] == BY_DERIVATIVES else f"{cell['order']:.2f}"
 
 
 def _rows(kept: Mapping[str, Mapping[str, Any]], folder: Path) -> list[_Row]:
@@ -113,6 +119,8 @@ def markdown(rows: Sequence[_Row]) -> str:
     begun = [row for row in rows if row.cells]
     found = sum("another measure" in row.far for row in begun)
     searched = sum(bool(row.far) and not _empty(row.far) for row in begun)
+    decided = (AT_LEAST, BY_DERIVATIVES)
+    by_derivatives = sum(each["found"] in decided for row in rows for each in row.cells.values())
     lines = [
         "# An atlas of rates",
         "",
@@ -129,8 +137,13 @@ def markdown(rows: Sequence[_Row]) -> str:
         " order of the worst deviation: the least distance of a density with a largest deviation D"
         " falls like D^r, so that estimates of this size of cell err by n^(-1/(2 r)) in the worst"
         " case near the truth.  In cells of one it is 1 where the information is nonsingular, and"
-        " *d = 0* where a direction is not seen.  It is searched from one start per deviation,"
-        " upper"
+        " *d = 0* where a direction is not seen, along which several atoms can move, too; *d ≈ 0*:"
+        " a search ended at a distance that is 0 to rounding, where D is not small.  In cells of"
+        " several derivatives decide it where"
+        " they can: *2* where no displacements cancel to second order, whatever the size of the"
+        " cell, and *≥* where the atom solves a heat equation, so that intercepts and variances"
+        f" alone make an order of twice the cell's size; {by_derivatives} cells are decided so."
+        "  Elsewhere r is searched from one start per deviation, upper"
         " bounds of the infimum: r may be larger than it is found.  Orders that the explorer found"
         " at a truth of the papers are taken from it (theory_explorer.md).  *none*: no measure with"
         " this truth's density has such a cell, or the explorer does not take the family.",
@@ -143,9 +156,9 @@ def markdown(rows: Sequence[_Row]) -> str:
         " cell.",
         "",
         "Families of classes have two of them and one input.  There the densities hardly curve in"
-        " their parameters: under the sigmoid gate with three atoms in a cell the least d at D ="
-        " 0.06 is 2e-12, and below it rounding.  It is not 0: by the fact second-order-classes no"
-        " measure near almost any truth has its density, and r = 2 (docs/theory/short_proofs.md).",
+        " their parameters: under the sigmoid gate with three atoms in a cell a search ends at"
+        " d = 2e-12 for D = 0.06, and below it at rounding, while derivatives show r = 2, as the"
+        " fact second-order-classes proves for almost every truth (docs/theory/short_proofs.md).",
         "",
         "Cells without an order, by reason: "
         + "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())

@@ -94,7 +94,11 @@ CLAIMS = (
         _ANY,
         "competition-L1",
         {"loss": HALF},
-        (Condition("algebraic", _NEURON), Bound("compete-32-neurons", note=_FREE_NOTE)),
+        (
+            Condition("algebraic", _NEURON),
+            Bound("compete-32-neurons", note=_FREE_NOTE),
+            Far("compete-32-neurons"),
+        ),
         note=_MEETS + "The printed loss has masses that the printed gate lacks.",
     ),
     Claim(

@@ -12,7 +12,10 @@ import scipy
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, real_in
-from moestat.kernels.records import Data, Sums
+from moestat.compiler.jit import compact, compile_loop
+from moestat.kernels.build import call_mixture, mixture_address, tables
+from moestat.kernels.records import NO_SUMS, Data, Sums
+from moestat.kernels.views import part, row
 from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
@@ -128,14 +131,32 @@ def score_rows(
     family: Family, theta: FloatArray, inputs: FloatArray, y: Any, factor: FloatArray
 ) -> FloatArray:
     """Score of each sample times its factor, shape (n, P); inputs are (n, d)."""
-    n, d = inputs.shape
-    rows = np.empty((n, family.n_params))
-    unused = np.empty((0, 0))
-    for t in range(n):
-        data = Data(inputs[t].reshape(d, 1), y[t : t + 1], factor[t : t + 1], unused)
-        sums = Sums(rows[t], unused, unused)
-        family.loops.log_likelihood(theta, family.coefficients, data, 1, sums)
+    rows, none = np.empty((len(inputs), family.n_params)), NO_SUMS.information
+    if not len(inputs):
+        return rows
+    columns = np.ascontiguousarray(inputs)[:, :, None]
+    y, factor = np.ascontiguousarray(y), np.ascontiguousarray(factor)
+    one = Data(columns[0], y[:1], factor[:1], none)
+    _score_loop(
+        mixture_address(family.loops, y.dtype),
+        (family.coefficients, *tables(family.coefficients, one, 1)),
+        (columns, y, factor, none),
+        np.ascontiguousarray(theta),
+        rows,
+    )
     return rows
+
+
+@compile_loop
+@compact
+def _score_loop(address, pass_inputs, samples, theta, rows):
+    """Write the score of each sample (n, P)."""
+    coefficients, by_sample, terms = pass_inputs
+    columns, y, factor, none = samples
+    for t in range(y.size):
+        one = Data(row(columns, t), part(y, t, t + 1), part(factor, t, t + 1), none)
+        sums = Sums(row(rows, t), none, none)
+        call_mixture(address, (theta, coefficients, one, 1, sums, by_sample, terms))
 
 
 def gradient_rows(

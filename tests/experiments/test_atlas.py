@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
+
 from experiments.atlas.cells import AtlasCell
+from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, order_by_derivatives
 from experiments.atlas.links import explored_orders
-from experiments.atlas.order import by_rule
+from experiments.atlas.order import by_rule, drawn_truth
 from experiments.atlas.page import write
+from experiments.explorer import CASES
 from experiments.folders import FIGURES
 
 
@@ -44,3 +48,49 @@ def test_the_shipped_page_comes_from_its_results(tmp_path):
     write(json.loads(kept.read_text()), tmp_path)
     shipped = (FIGURES / "theory_atlas.md").read_text()
     assert (tmp_path / "theory_atlas.md").read_text() == shipped
+
+
+def test_derivatives_agree_with_the_explorers_orders():
+    """Where the explorer searched at a truth of the papers, derivatives say the same or no more."""
+    for name, told in (
+        ("softmax-2-order", AT_LEAST),
+        ("softmax-3-order", AT_LEAST),
+        ("compete-J1-order", BY_DERIVATIVES),
+        ("compete-32-neurons-order", BY_DERIVATIVES),
+    ):
+        fitted, model, truth = CASES[name].families()
+        size = fitted.n_experts - model.n_experts + 1
+        found = order_by_derivatives(model, truth, size)
+        assert found is not None, name
+        searched = json.loads((FIGURES / "theory_explorer.json").read_text())[name]["exponent"]
+        assert found[1] == told
+        assert abs(searched - found[0]) < 0.15, name
+
+
+def test_classes_under_sigmoid_gates_have_order_two():
+    """A search in double precision takes the distance for 0; derivatives tell it from 0."""
+    cell = AtlasCell("multinomial", "sigmoid", "linear", 3)
+    theta, null = drawn_truth(cell)
+    assert null == ()
+    assert order_by_derivatives(cell.true_family(), theta, 3) == (2.0, BY_DERIVATIVES)
+
+
+def test_what_derivatives_say_of_one_size_holds_for_the_others():
+    cell = AtlasCell("gaussian", "sigmoid", "linear", 4)
+    assert by_rule(cell, (), AT_LEAST).order == 8.0
+    assert by_rule(cell, (), BY_DERIVATIVES).order == 2.0
+    assert by_rule(cell, (), "falls") is None
+
+
+def test_derivatives_do_not_decide_kinks_and_regressions():
+    for axes in (("multinomial", "laplace"), ("least-squares", "sigmoid-partial")):
+        model = AtlasCell(*axes, "linear", 2).true_family()
+        assert order_by_derivatives(model, model.typical(0), 2) is None
+
+
+def test_derivatives_of_experts_without_slopes_cancel():
+    """Two classes at a = 0: an expert is a mean of two others, and nothing is decided."""
+    model = AtlasCell("multinomial", "softmax", "linear", 2).true_family()
+    theta = model.typical(0)
+    theta[np.ravel(model.blocks["a"])] = 0.0
+    assert order_by_derivatives(model, theta, 2) is None

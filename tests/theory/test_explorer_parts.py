@@ -151,3 +151,20 @@ def test_splits_have_the_regression_function_of_the_truth(name):
         here = Coordinates(Model(family, true_family, truth, reference, nodes))
         params = here.model.packed(here.unpack(np.zeros(here.size)))
         assert np.allclose(family.regression(params, X)[0], target, rtol=0, atol=1e-14)
+
+
+def test_what_bounds_hold_is_no_deviation():
+    """A dense-to-sparse gate holds tau and beta: it is the softmax gate, and is searched as it."""
+    held = moestat.family("multinomial", gate="dense-to-sparse", n_experts=2)
+    plain = moestat.family("multinomial", gate="softmax", n_experts=2)
+    sizes = []
+    for one in (held, plain):
+        theta = np.where(one.lower < one.upper, one.typical(0), one.lower)
+        nodes = make_nodes(one, theta, moestat.Uniform(-2.0, 2.0), 4)
+        three = one.with_experts(3)
+        near = references(three, theta, one, False)[0]
+        found = Coordinates(Model(three, one, theta, near, nodes))
+        assert found.deviations(np.zeros(found.size)).shape == (found.size,)
+        assert not {"tau", "beta[0]"} & set(found.names)
+        sizes.append(found.size)
+    assert sizes[0] == sizes[1]

@@ -39,15 +39,24 @@ class Coordinates:
 
     @cached_property
     def _at(self) -> tuple[IntArray, IntArray]:
-        """Atoms and columns that deviate: a mass is a share, the last atom holds translations."""
+        """Atoms and columns that deviate, of those that bounds leave free.
+
+        A mass is a share, and the last atom holds the translations.
+        """
         family, reference = self.model.family, self.model.reference
         held = {int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])}
-        moves = np.ones((len(reference.cells), family.n_atom_params), np.bool_)
+        moves, _ = family.split(family.lower < family.upper)
         moves[-1, sorted(held)] = False
         if reference.free and family.mass_column is not None:
             moves[:, family.mass_column] = False
         atoms, columns = np.nonzero(moves)
         return atoms, columns
+
+    @cached_property
+    def _shared(self) -> IntArray:
+        """Shared parameters that deviate."""
+        family = self.model.family
+        return np.flatnonzero(family.split(family.lower < family.upper)[1])
 
     @cached_property
     def _share_entries(self) -> list[int]:
@@ -60,10 +69,8 @@ class Coordinates:
 
     @cached_property
     def _counts(self) -> tuple[int, int, int, int]:
-        family, free = self.model.family, self.model.reference.free
-        shared = family.n_params - family.n_experts * family.n_atom_params
-        masses = self.model.truth_family.n_experts - 1 if free else 0
-        return self._at[0].size, shared, len(self._share_entries), masses
+        masses = self.model.truth_family.n_experts - 1 if self.model.reference.free else 0
+        return self._at[0].size, self._shared.size, len(self._share_entries), masses
 
     def _split(self, z: FloatArray) -> list[FloatArray]:
         """The coordinates of atoms, of shared parameters, of shares and of masses."""
@@ -85,7 +92,7 @@ class Coordinates:
         family = self.model.family
         own = family.n_atom_params
         atom = [family.param_names[i * own + c] for i, c in zip(*self._at, strict=True)]
-        shared = family.param_names[family.n_experts * own :]
+        shared = [family.param_names[family.n_experts * own + c] for c in self._shared]
         share = [f"share[{i}]" for i in self._share_entries]
         return [*atom, *shared, *share, *(f"mass of cell {j}" for j in range(self._counts[-1]))]
 
@@ -101,14 +108,16 @@ class Coordinates:
         """What z stands for."""
         model = self.model
         atoms = np.zeros((len(model.reference.cells), model.family.n_atom_params))
-        own, shared, angles, masses = self._split(z)
+        own, free, angles, masses = self._split(z)
         atoms[self._at] = REACH * np.tanh(own / REACH)
         share = self._shares(angles)
         if self.is_weighted:
             atoms[self._pinned] *= self._weight(share)
         mass = np.zeros(model.truth_family.n_experts)
         mass[: masses.size] = masses
-        return Deviation(atoms, REACH * np.tanh(shared / REACH), share, mass)
+        shared = np.zeros(model.family.n_params - model.family.n_experts * atoms.shape[1])
+        shared[self._shared] = REACH * np.tanh(free / REACH)
+        return Deviation(atoms, shared, share, mass)
 
     @cached_property
     def is_weighted(self) -> bool:
@@ -142,7 +151,7 @@ class Coordinates:
 
     def jacobian(self, z: FloatArray, slopes: Derivatives) -> FloatArray:
         """Derivatives (n, size) of the residual in z."""
-        bounded = np.concatenate([slopes.atoms[self._at], slopes.shared])
+        bounded = np.concatenate([slopes.atoms[self._at], slopes.shared[self._shared]])
         bounded *= 1.0 - np.tanh(z[: len(bounded), None] / REACH) ** 2
         angles = self._split(z)[2]
         share, in_share = self._shares(angles), slopes.share
@@ -166,7 +175,8 @@ class Coordinates:
         """What each coordinate stands for: a deviation, the share of an atom or a mass."""
         deviation = self.unpack(z)
         share, mass = deviation.share[self._share_entries], deviation.mass[: self._counts[-1]]
-        return np.concatenate([deviation.atoms[self._at], deviation.shared, share, mass])
+        shared = deviation.shared[self._shared]
+        return np.concatenate([deviation.atoms[self._at], shared, share, mass])
 
     def cells_by_name(self) -> list[int]:
         """Cell of each coordinate; -1 for a parameter that all atoms share, or a mass."""

@@ -13,6 +13,7 @@ from moestat.base.validate import as_floats, positive_int, short
 from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_terms
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
+from moestat.solvers.driver import ONE_THREAD
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._exact import exact_root
 from moestat.theory.explorer._model import Model
@@ -176,7 +177,9 @@ def explore(
         witness = _at_reference(model, chosen)
         if witness is not None:
             return Exploration(family, truth_family, vector, chosen.name, (witness,))
-        found_near.append(search(Coordinates(model), chosen, ladder, starts, rng, progress))
+        with ONE_THREAD:  # the matrices are long and narrow: threads would only wait
+            points = search(Coordinates(model), chosen, ladder, starts, rng, progress)
+        found_near.append(points)
     rungs = []
     fine = make_nodes(truth_family, vector, design, 2 * order)
     for at in range(ladder.size):
