@@ -278,7 +278,7 @@ def test_the_mean_over_the_inputs():
 
 def brute_continuous(F, theta, G, truth, design):
     """Both distances by adaptive quadrature of the formulas, input by input."""
-    nodes, weights = design.quadrature(1, 12)
+    nodes, weights = design.quadrature(1, 4)
     values = []
     for x in nodes[0]:
         X = np.array([[x]])
@@ -340,7 +340,7 @@ def test_mixtures_match_adaptive_quadrature(gate, expert):
     G = family("gaussian", gate="competition", n_experts=2)
     theta, truth = random_theta(F, rng), random_theta(G, rng)
     expected = brute_continuous(F, theta, G, truth, Uniform(-2, 2))
-    few = Nodes(*Uniform(-2, 2).quadrature(1, 12))
+    few = Nodes(*Uniform(-2, 2).quadrature(1, 4))
     assert hellinger(F, theta, G, truth, few).value == pytest.approx(expected[0], rel=1e-8)
     assert total_variation(F, theta, G, truth, few).value == pytest.approx(expected[1], rel=1e-6)
 

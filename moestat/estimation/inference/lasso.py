@@ -286,9 +286,9 @@ def lasso_path(
     --------
     >>> import numpy as np, moestat
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 120))
+    >>> X = rng.normal(size=(100, 40))
     >>> y = np.where(X[:, 0] > 0, 4.0 * X[:, 1], 4.0 - 4.0 * X[:, 2]) + 0.3 * rng.normal(size=100)
-    >>> path = moestat.lasso_path("gaussian", X, y, n_experts=2, n_penalties=10, rng=0)
+    >>> path = moestat.lasso_path("gaussian", X, y, n_experts=2, n_penalties=6, rng=0)
     >>> result = path.best()
     >>> {"beta1[0,0]", "a[0,1]", "a[1,2]"} <= set(path.selected()), result.certificate.certified
     (True, True)
