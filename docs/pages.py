@@ -471,6 +471,7 @@ _ORDER = (
     "first_fit",
     "patients",
     "growth",
+    "readings",
     "two_eyes",
     "too_many_zeros",
     "how_many_experts",
@@ -495,7 +496,7 @@ def write_notebooks() -> None:
         shutil.copy(paths[name], folder)
     listed = "\n".join(f"notebooks/{name}" for name in names)
     (MADE / "notebooks.md").write_text(
-        "# Notebooks\n\nEach makes what it needs itself and runs in less than half a minute; the"
+        "# Notebooks\n\nEach makes what it needs itself and runs in a minute or less; the"
         " files are in the folder `notebooks`.\n\n```{toctree}\n:maxdepth: 1\n\n"
         + listed
         + "\n```\n",
