@@ -105,6 +105,12 @@ def _line(row: _Row) -> str:
     return "| " + " | ".join((place, row.block, order, reach, *cells)) + " |"
 
 
+def _left_line(name: str) -> str:
+    case = CASES[name]
+    cells = (f"{name}: {case.source}, {case.setting}", *("not computed",) * (len(_SHOWN) + 3), "")
+    return "| " + " | ".join(cells) + " |"
+
+
 def _told(found: Measured | None) -> str:
     if found is None:
         return ""
@@ -156,7 +162,7 @@ def markdown(rows: Sequence[_Row]) -> str:
         ),
         "",
         f"Computed so far: {len(rows)} of {len(planned)} cases"
-        + (f"; not yet {', '.join(left)}, which take longer." if left else "."),
+        + ("; the others are *not computed* below: their searches take longer." if left else "."),
         "",
         "Where n is below the first number of *n of the pairs* the bound is that of the widest"
         " pair, and wider ones would give more; beyond the last number it is left empty."
@@ -171,6 +177,7 @@ def markdown(rows: Sequence[_Row]) -> str:
         + " | measured |",
         "|---|---|---|---|" + "---|" * (len(_SHOWN) + 1),
         *map(_line, rows),
+        *map(_left_line, left),
         "",
         "The pairs:",
         "",

@@ -36,9 +36,9 @@ _END = """
 Each is of the shape with the largest C_(2m+1) that a search ended at, from {random} random starts
 at each of seven floors, from the shapes of higher floors and from these moved at random.  In
 brackets: how many of the starts that ended at a shape did so at this one.  That it is the best one
-and unique is not proved; where few did, a better search may well end at another.  Of more atoms
-than are listed nothing has been computed yet; the same command goes on.  The equations of C_0, ..,
-C_2m hold to {off:.0e}.
+and unique is not proved; where few did, a better search may well end at another.  *Not computed*:
+six atoms took between one and two minutes of processor time, and seven were not done after more
+than two; the same command goes on.  The equations of C_0, .., C_2m hold to {off:.0e}.
 """
 
 __all__ = ["ATOMS", "FLOORS", "constants", "markdown"]
@@ -184,8 +184,9 @@ def markdown(kept: Mapping[str, list[dict[str, Any]]]) -> str:
     }
     columns = [(floor, sign) for floor in FLOORS for sign in (-1, 1)]
     rows = [
-        f"| {m} | " + " | ".join(cells.get((int(m), *column), "none") for column in columns) + " |"
-        for m in sorted(kept, key=int)
+        f"| {m} | " + " | ".join(cells.get((m, *column), empty) for column in columns) + " |"
+        for m in ATOMS
+        for empty in ("none" if str(m) in kept else "not computed",)
     ]
     worst = max(each["off"] for found in kept.values() for each in found)
     head = [f"kappa{'-' if sign < 0 else '+'}, floor {floor:g}" for floor, sign in columns]
