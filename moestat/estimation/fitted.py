@@ -314,9 +314,9 @@ class Fitted:
         """
         if self.data is None or not self.has_rows:
             raise ValueError(
-                "the results were stored without the data of the fit, or are of a fit to blocks or"
-                " a source, of which only robust covariances, bootstraps, influence and criteria"
-                " read the rows again"
+                "the data of the fit are not in memory: the result was stored without the data, or"
+                " it is from blocks or a source, whose rows only robust covariances, bootstraps,"
+                " influence and criteria read again"
             )
         return self.data
 

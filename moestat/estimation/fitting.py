@@ -279,7 +279,7 @@ class Settings:
     def fit_compressed(self, family: Family, data: Data) -> MoEResults:
         """The fit to compressed data, or to all rows where it is not certain to be as good."""
         if family.likelihood.parts or np.ndim(data.y) == 2:
-            raise ValueError("compress: is for one response in one column; leave it out")
+            raise ValueError("compress: only for one response in a single column; leave it out")
         if data.groups is not None:
             raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
         few = compressed(data.X, data.y, data.weight)

@@ -75,8 +75,10 @@ def check_groups(family: Family, data: Any) -> None:
     rows = arranged(np.ascontiguousarray(data.X.T), data.y, data.weight, data.groups)
     names, features = Grouping(data.groups).names, data.features
     if family.is_regression or family.has_jumps:
-        what = "is a regression function" if family.is_regression else "keeps some experts only"
-        raise ValueError(f"groups: need a density of all experts; {family!r} {what}")
+        what = "is a regression function" if family.is_regression else "keeps only some experts"
+        raise ValueError(
+            f"groups: available only for a density that uses all experts; {family!r} {what}"
+        )
     if (at := _varying(rows.weight, rows)) is not None:
         raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
     read = ((f, _varying(rows.X[f], rows)) for f in _read_by_gate(family))
@@ -93,10 +95,10 @@ def check_gate_in_groups(
         if f in varying:
             called = repr(features[f]) if features else f"column {f}"
             raise ValueError(
-                f"groups: an expert is chosen once per group, but input {called}, which the gate"
-                f" reads, differs within group {varying[f]!r}; name the gate's inputs by"
-                " gate_inputs=, none of them for a constant gate, or by the second part of a"
-                " formula, 'y ~ x | z' or 'y ~ x | 1'"
+                "groups: all rows of a group have the same expert, so the gate cannot read an"
+                f" input that differs within a group, as {called} does within group"
+                f" {varying[f]!r}; choose inputs of the gate by gate_inputs=, or in a formula after"
+                " '|' ('y ~ x | z'; 'y ~ x | 1' for a constant gate)"
             )
 
 

@@ -88,7 +88,7 @@ class FitJob:
             )
         solver.needs.check(solver.name, self.family)
         if self.prior is not None and not isinstance(solver, Newton):
-            raise ValueError(f"prior: is for the solver Newton, got solver {solver.name!r}")
+            raise ValueError(f"prior: needs the solver Newton, got solver {solver.name!r}")
         return solver
 
     def check_target(self, problem: Problem, target: Target) -> None:

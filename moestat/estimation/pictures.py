@@ -327,7 +327,7 @@ class Pictures(Criteria):
         [1, 2]
         """
         if self._responses:
-            raise ValueError("plot_effects is for one response; see result.response(name)")
+            raise ValueError("plot_effects is for one response: use result.response(name)")
         j, name, line = self._along(feature, None)
         family, n = self.family, len(self.rows.X)
         rows = np.unique(np.linspace(0, n - 1, min(n, 500)).astype(int))
@@ -460,7 +460,7 @@ class Pictures(Criteria):
         2
         """
         if self.family.likelihood.support is None:
-            raise ValueError("calibration is of classes; plot_qq is for a continuous response")
+            raise ValueError("plot_calibration is only for classes; see plot_qq for numbers")
         chances, y = self._chances(self.rows.X), self.rows.y
         axes = new_axes() if ax is None else ax
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)

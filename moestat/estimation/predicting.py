@@ -234,7 +234,7 @@ class Predicting(Fitted):
             )
         if classes != (kind in ("class", "proba")) and kind in ("class", "proba", "mean"):
             raise ValueError(
-                f"which = {kind!r} is not for the {self.family.likelihood.name} response"
+                f"which = {kind!r} is not available for the {self.family.likelihood.name} response"
             )
         effects = self.family.likelihood.effects is not None
         if groups is not None and effects and kind not in ("mean", "gate"):
@@ -313,8 +313,8 @@ class Predicting(Fitted):
         if len({each.shape for each in values}) > 1:
             names = [own.name for own in self._responses]
             raise ValueError(
-                "the responses have answers of different shapes, such as probabilities of classes:"
-                f" ask each by itself, as result.response({names[0]!r})"
+                "the values for the responses have different shapes, for example probabilities of"
+                f" classes and a mean; use one response at a time, result.response({names[0]!r})"
             )
         if not all(each.dtype.kind in "biuf" for each in values):
             values = [each.astype(object) for each in values]
@@ -350,8 +350,8 @@ class Predicting(Fitted):
                 low, high = bounds_of(response)
                 if np.any(low != high):
                     raise ValueError(
-                        "y: the distribution function is that at known values, and some responses"
-                        " are censored; give y=, a number or one of each row"
+                        "y: some responses are censored, and the distribution function needs"
+                        " known values; give y=, one number or one for each row"
                     )
                 response = low
             if family.likelihood.given is not None:
@@ -618,8 +618,9 @@ class Predicting(Fitted):
         names = [own.name for own in self._responses]
         if names:
             raise ValueError(
-                f"{method} is for one response: result.response({names[0]!r}).{method}(), of"
-                f" {', '.join(map(repr, names))}"
+                f"{method} is available for one response at a time: use"
+                f" result.response({names[0]!r}).{method}(); responses: "
+                + ", ".join(map(repr, names))
             )
 
     def _extrapolation(self, X: FloatArray) -> FloatArray | None:
@@ -670,7 +671,7 @@ class Predicting(Fitted):
             return self._beside(None, [own.resid for own in self._responses])
         y, likelihood = self.rows.y, self.family.likelihood
         if "censored" in likelihood.options:
-            raise ValueError("censored responses have no residuals; see quantile_residuals")
+            raise ValueError("censored responses have no residuals; use quantile_residuals")
         if likelihood.given is not None:
             y = likelihood.level(likelihood.encode(y, 1))
         if self.family.likelihood.support is not None:

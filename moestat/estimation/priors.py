@@ -200,9 +200,9 @@ def _has_bent_gate(family: Family) -> bool:
 def _check(family: Family, prior: Prior) -> None:
     """Refuse families for which the distributions say nothing."""
     if family.is_regression or family.has_jumps:
-        raise ValueError("prior: for families with a likelihood that has no jumps; leave it out")
+        raise ValueError("prior: needs a likelihood without jumps; leave it out")
     if _has_bent_gate(family) and prior.gate is not None:
         raise ValueError(
-            f"prior: gate {family.gate.name!r} is not linear in the inputs; Prior(gate=None)"
-            " leaves it free"
+            f"prior: gate {family.gate.name!r} is not linear in the inputs and cannot have a"
+            " prior; use Prior(gate=None)"
         )

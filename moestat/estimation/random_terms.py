@@ -30,8 +30,9 @@ def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d
     table: Mapping[str, Any] = model if is_mapping(model) else {"name": model}
     if not isinstance(table.get("name"), str) or table["name"] not in _LIKELIHOODS:
         raise ValueError(
-            "random: random effects are for the likelihoods 'gaussian', and with one intercept"
-            f" 'poisson' and 'binomial', by their names, got {short(model)}"
+            "random: random effects are available for the likelihood 'gaussian', and a random"
+            " intercept also for 'poisson' and 'binomial'; give the likelihood by its name, got"
+            f" {short(model)}"
         )
     if "random" in table:
         raise ValueError("random: the table of the likelihood has random effects, too; give one")

@@ -30,7 +30,10 @@ def relabelled(result: Any, order: Sequence[int]) -> Any:
     standard = result.standard
     for family in (result.family, *([standard.family] if standard else [])):
         if not _alike(family):
-            raise ValueError("order: bounds, constraints or likelihoods tell the experts apart")
+            raise ValueError(
+                "order: the experts have different bounds, constraints or likelihoods, so their"
+                " order is fixed"
+            )
     robust = result.robust
     if robust is not None:
         move = _moved(result.family, new)

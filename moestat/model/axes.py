@@ -41,8 +41,8 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
         expert.block is not None or gate.reads_response or gate.n_active is not None
     ):
         raise ValueError(
-            "random effects are for linear experts and gates that read inputs alone and keep all"
-            f" experts, got expert {expert.name!r} and gate {gate.name!r}"
+            "random effects are available only with linear experts and with a gate that depends on"
+            f" inputs alone and uses all experts, got expert {expert.name!r} and gate {gate.name!r}"
         )
     products = any(channel.products is not None for channel in gate.channels(1))
     if likelihood.block is not None and (products or not gate.normalised):
@@ -285,7 +285,7 @@ def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
     }
     constraints = _of_readers(made, equal_of(equal, known, made.n_experts))
     if constraints and made.is_regression:
-        raise ValueError("equal: is for densities, got a family that is fitted by least squares")
+        raise ValueError("equal: not available for a family that is fitted by least squares")
     constraints += _of_readers(made, fixed_of(fixed or {}, known, made.n_experts))
     for one in constraints:
         if one.value is not None and one.value <= 0.0 and one.block in made.logged:
@@ -343,15 +343,15 @@ def _inputs_of(
         (at,) = _positions("offset", [offset], d) or (0,)
         if expert.block is not None or likelihood.n_responses(2) is not None:
             raise ValueError(
-                "offset: only experts with one linear predictor have an offset, got"
+                "offset: available only if each expert has a single linear predictor, got"
                 f" expert {expert.name!r} and likelihood {likelihood.name!r}"
             )
         gate_read = tuple(f for f in (range(d) if gate_read is None else gate_read) if f != at)
     bent = [c for c in gate.channels(d) if c.axis is not None or (c.products and not c.slope)]
     if gate_read is not None and len(gate_read) < d and bent:
         raise ValueError(
-            f"gate {gate.name!r} reads all inputs: leave out gate_inputs, and the part of a formula"
-            " after its bar"
+            f"gate {gate.name!r} reads all inputs: leave out gate_inputs, or in a formula the part"
+            " after '|'"
         )
     return {
         "gate_inputs": gate_read,

@@ -104,7 +104,7 @@ def check_noise(family: Family, noise: float | None) -> float | None:
     """The variance of a regression function's errors; None for a family with a density."""
     if family.is_regression:
         if noise is None:
-            raise ValueError("noise: the least-squares likelihood needs the errors' variance")
+            raise ValueError("noise: a least-squares family needs the variance of the errors")
         return real_in("noise", noise, 0.0)
     if noise is not None:
         raise ValueError(

@@ -90,8 +90,8 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
     given = list(random) if is_sequence(random) else random
     if given != ["1"]:
         raise ValueError(
-            f'{base.name}: random must be ["1"], one intercept of each group; got {short(random)}.'
-            " Random slopes are for 'gaussian'"
+            f'{base.name}: random must be ["1"], a random intercept, because random slopes are'
+            f" available only for 'gaussian'; got {short(random)}"
         )
     n, own = 1 + len(base.channels), base.block
     assert own is not None

@@ -169,7 +169,7 @@ def test_the_order_of_the_list_is_that_of_the_experts(cloud):
         told = {"low": cloud.y.min(), "high": cloud.y.max()}
         found = {e.term.symbol: e.estimate for e in own if e.term.part == "expert"}
         assert found == pytest.approx(told)
-    with pytest.raises(ValueError, match="likelihoods tell the experts apart"):
+    with pytest.raises(ValueError, match="likelihoods, so their order is fixed"):
         fit.relabel([1, 0, 2])
 
 

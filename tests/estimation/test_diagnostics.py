@@ -212,7 +212,7 @@ def test_inputs_of_pictures_are_checked(lines, classes):
         result.plot_gate(feature="z")
     with pytest.raises(ValueError, match="ax must hold 2 axes"):
         result.plot_posterior(Figure().subplots(1, 3))
-    with pytest.raises(ValueError, match="calibration is of classes"):
+    with pytest.raises(ValueError, match="only for classes"):
         result.plot_calibration()
     with pytest.raises(ValueError, match="without the data"):
         result.without_data().plot()

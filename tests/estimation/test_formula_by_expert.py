@@ -146,7 +146,7 @@ def test_other_entry_points_refuse(table):
         moestat.select("gaussian", X, table.y, k=[1, 2], **own)
     with pytest.raises(ValueError, match="a path is of experts that read the same inputs"):
         moestat.lasso_path("gaussian", X, table.y, n_experts=2, **own)
-    with pytest.raises(ValueError, match="tell the experts apart"):
+    with pytest.raises(ValueError, match="their order is fixed"):
         moestat.fit_formula(FORMULAS, table, rng=0).relabel([1, 0])
     model = moestat.family("gaussian", n_features=2, **own)
     assert model.with_experts(1).n_features == 2

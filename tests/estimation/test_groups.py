@@ -86,7 +86,7 @@ def test_inputs_of_the_gate_are_those_of_the_group(subjects):
     frame, *_ = subjects
     good = moestat.fit_formula("y ~ x | age", frame, groups="id", n_experts=2, rng=0)
     assert good.certificate.certified
-    with pytest.raises(ValueError, match="input 'x', which the gate reads, differs within group"):
+    with pytest.raises(ValueError, match="'x' does within group"):
         moestat.fit_formula("y ~ x | x | id", frame, n_experts=2)
     X, y, weight = frame[["age"]], frame["y"], np.arange(720.0)
     with pytest.raises(ValueError, match="sample_weight differs within group"):

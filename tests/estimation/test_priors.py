@@ -268,7 +268,7 @@ def test_numbers_of_experts_are_chosen_among_modes():
     ("options", "message"),
     [
         ({"prior": "strong"}, 'prior must be a moestat.Prior or "weak", got .strong.'),
-        ({"prior": Prior(), "solver": EM()}, "prior: is for the solver Newton, got solver 'em'"),
+        ({"prior": Prior(), "solver": EM()}, "prior: needs the solver Newton, got solver 'em'"),
         ({"prior": Prior(), "gate": "competition-top"}, "prior: "),
     ],
 )

@@ -190,7 +190,7 @@ def test_what_cannot_be_had_is_refused():
         (
             ("gaussian", X, np.column_stack([y, y])),
             {"random": "1", "groups": who, "gate_inputs": []},
-            "not censored",
+            "censored responses",
         ),
         (
             ("gaussian", X, y),

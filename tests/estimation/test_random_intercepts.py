@@ -165,8 +165,8 @@ def test_predicted_effects_and_means_are_conditional_moments(table):
     ("formula", "family", "match"),
     [
         ("y ~ x + (1 + x | id)", "poisson", "Random slopes are for 'gaussian'"),
-        ("y ~ x + (1 | id)", "negative-binomial", "random effects are for the likelihoods"),
-        ("y ~ x + (1 | id)", {"name": "poisson", "censored": True}, "not censored"),
+        ("y ~ x + (1 | id)", "negative-binomial", "random effects are available for"),
+        ("y ~ x + (1 | id)", {"name": "poisson", "censored": True}, "censored counts"),
     ],
 )
 def test_what_cannot_be_had_is_refused(table, formula, family, match):

@@ -184,7 +184,7 @@ def test_messages_name_the_response(laws, y, message):
     [
         ({"expert": "ffn"}, "only linear experts have several"),
         ({"gate": "competition"}, "reads one mean"),
-        ({"compress": "auto"}, "compress: is for one response"),
+        ({"compress": "auto"}, "compress: only for one response"),
         ({"classes": ["a", "b"]}, "of several responses a table"),
         ({"classes": {"weight": ["a", "b"]}}, "unknown response 'weight'"),
     ],

@@ -221,7 +221,7 @@ def test_third_steps_refuse_in_one_sentence(result, data):
     with pytest.raises(ValueError, match="X must have one row per row of the fit, 400, got 3"):
         result.covariates([[1.0], [2.0], [3.0]])
     one = moestat.fit("gaussian", data[["x"]], data.y, n_experts=1, rng=0)
-    with pytest.raises(ValueError, match="classes are those of a mixture of experts"):
+    with pytest.raises(ValueError, match="latent classes need a mixture"):
         one.distal(data.z)
     text = str(result.distal(data.z))
     assert "BCH weights" in text

@@ -19,36 +19,39 @@ PAGE = Path(__file__).parents[2] / "docs/guide/combinations.md"
 
 HEAD = """# What can be combined
 
-Not every model can be fitted with every option. In the first table, find the distribution of your
-response in the first column, and the option that you need in the first row. "yes" means that
-`moestat.fit_formula` accepts the combination. A number such as [2] means that it is refused; the
-reason with this number is below the tables. A dot means that the option does not apply to this
-response. The second table lists the methods of a result that a model does not have.
+Not every model can be fitted with every option. Each row of the first table below is a model. Its
+name begins with the distribution of the response. The name of the gate or of the type of expert
+follows only if it is not the default (`softmax`, `linear`). `censored` means censored responses,
+`trials` means numbers of successes with numbers of trials, `+` joins the distributions of two
+responses, and `/` joins the distributions of the first and the second expert.
 
-| column | argument of `moestat.fit_formula` |
+Each of the other columns is an option, or several options that are used together, such as
+"weights, groups". "yes" means that `moestat.fit_formula` accepts the model with these options. A
+number such as [2] means that it refuses them, for the reason with this number at the end of the
+page. A dot means that a function of this response makes no sense. The table does not show whether
+other sets of options are accepted: two options that are accepted one at a time may be refused
+together.
+
+| option | argument of `moestat.fit_formula` |
 |---|---|
 | plain | none |
 | weights | `weights="w"`, a column of the data (`sample_weight=` of `moestat.fit`) |
-| groups | `groups="id"`, the group that each row belongs to |
+| groups | `groups="id"`: all rows with the same `id` have the same expert |
 | offset | `offset="off"`, a known part of the linear predictor |
 | equal | `equal=["a"]`, slopes that are equal in all experts |
 | fixed | `fixed={"a": {(0, "z"): 0.0}}`, a coefficient of the first expert with a given value |
 | prior | `prior=moestat.Prior()`, a weakly informative prior |
-| missing | `missing="drop"`, rows with missing values are left out |
-| transformed | a function of the response in the formula, `log(y) ~ x` |
-| compress | `compress="auto"`, equal rows are stored as one row with a weight |
-| factor | a factor among the inputs, `y ~ x + level` |
+| missing | `missing="drop"`: rows with missing values are left out |
+| transformed | a function of the response in the formula, such as `log(y) ~ x` |
+| compress | `compress="auto"`: equal rows are stored as one row with a weight |
+| factor | a factor among the inputs, as `level` in `y ~ x + level` |
 | random | `random="1"`, a random intercept for each group |
 | slopes | `random="1 + x"`, a random intercept and a random slope for each group |
 
-A column with two names, such as "weights, groups", has both options. The test suite tries all
-combinations, and `python -m tests.laws.page` writes this page from them.
-
-The first column has the distribution, followed by the gate or the type of expert if this is not the
-default (`softmax`, `linear`). `censored` means censored responses, `trials` means numbers of
-successes with numbers of trials, `+` joins two responses, and `/` joins the distributions of the
-first and the second expert.
+The second table lists the methods of a result that a model does not have.
 """
+
+FOOT = "The test suite tries all of this; `python -m tests.laws.page` writes the page."
 
 
 def main() -> None:
@@ -81,6 +84,7 @@ def main() -> None:
         lines.append(f"| {member} | {', '.join(dict.fromkeys(found)) or 'none'} |")
     lines += ["", "## Reasons", ""]
     lines += [f"{number}. {sentence}" for sentence, number in notes.items()]
+    lines += ["", FOOT]
     PAGE.write_text("\n".join(lines) + "\n")
 
 
@@ -99,7 +103,7 @@ def _tidy(sentence: str) -> str:
     plain = re.sub(r"(, got|; got) .*$", "", plain)
     plain = re.sub(r"family\(.*\) (is|keeps)", r"the family \1", plain)
     plain = re.sub(r"(gate|solver|expert) '[\w-]+' (is|reads)", r"the \1 \2", plain)
-    plain = re.sub(r"the [\w+ -]+ (likelihood|response)\b", r"this \1", plain)
+    plain = re.sub(r"the [\w+, -]+ (likelihood|response)\b", r"this \1", plain)
     return re.sub(r"^[\w-]+: random", "random", plain)
 
 

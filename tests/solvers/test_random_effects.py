@@ -122,7 +122,7 @@ def test_without_effects_the_sums_are_those_of_independent_rows():
         ({"random": ["1", "1"]}, "each once"),
         ({"random": [-1]}, "random must hold"),
         ({"random": ["1"], "covariance": "toeplitz"}, "covariance must be one of free, diagonal"),
-        ({"random": ["1"], "censored": True}, "not censored"),
+        ({"random": ["1"], "censored": True}, "censored responses"),
         ({"random": [0, 1, 2, 3, 4, 5, 6, 7, 8]}, "at most 8 random effects, got 9"),
     ],
 )

@@ -159,7 +159,10 @@ class BootstrapResult:
         """Intervals (P, 2) of all packed parameters."""
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if len(self.replicates) < 2:
-            raise ValueError(f"intervals need two certified replicates, got {len(self.replicates)}")
+            raise ValueError(
+                "intervals need at least two resamples with a certified fit, got"
+                f" {len(self.replicates)}"
+            )
         sides = np.array([level / 2, 1.0 - level / 2])
         if method == "percentile":
             return _quantiles(self._sound, sides)

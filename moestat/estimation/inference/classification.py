@@ -74,7 +74,7 @@ def first_step(result: Any) -> FirstStep:
     """The first step of a `MoEResults` with two experts or more."""
     if result.family.is_regression or result.family.n_experts < 2:
         what = "is a regression function" if result.family.is_regression else "has one expert"
-        raise ValueError(f"classes are those of a mixture of experts; this fit {what}")
+        raise ValueError(f"latent classes need a mixture of two or more experts; this fit {what}")
     inner = found(result, mode=True)
     data, groups = inner.data, result.rows.groups
     places = np.arange(data.size)

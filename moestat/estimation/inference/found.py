@@ -105,7 +105,7 @@ def inverse_of_free(information: FloatArray, free: IntArray) -> FloatArray:
 def check_likelihood(name: str, family: Family) -> None:
     """Refuse a family without a density; `name` is the function that needs one."""
     if family.is_regression:
-        raise ValueError(f"{name} needs a likelihood; 'least-squares' families have none")
+        raise ValueError(f"{name} needs a likelihood; a fit by least squares has none")
 
 
 def check_maximum(result: Any) -> None:

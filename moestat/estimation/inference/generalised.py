@@ -113,19 +113,20 @@ def units(result: Any, name: str) -> Units:
     family, likelihood = result.family, result.family.likelihood
     if likelihood.parts:
         raise ValueError(
-            f"{name} is of one response: result.response({likelihood.parts[0].name!r}).{name}"
+            f"{name} is available for one response at a time: use"
+            f" result.response({likelihood.parts[0].name!r}).{name}"
         )
     law = _LAWS.get(likelihood.name)
     if family.n_experts > 1:
         raise ValueError(
-            f"{name} is of generalised linear models, of one expert; a mixture of"
-            f" {family.n_experts} has quantile_residuals(), resid, bic and llnull"
+            f"{name} is available only for one expert, a generalised linear model; for a mixture"
+            f" of {family.n_experts} experts use quantile_residuals(), resid, bic or llnull"
         )
     if law is None or likelihood.effects is not None or {*likelihood.options} - {"trials", "link"}:
         what = f"{likelihood.name} likelihood" + " with random effects" * bool(likelihood.effects)
         raise ValueError(
-            f"{name} is of exponential families, {', '.join(_LAWS)}; the {what} has"
-            " quantile_residuals() and bic"
+            f"{name} is available only for the likelihoods {', '.join(_LAWS)}; for the {what} use"
+            " quantile_residuals() or bic"
         )
     rows, theta = result.rows, result.theta
     y, mean, known = likelihood.encode(rows.y, 1), family.mean(theta, rows.X), 1.0
@@ -222,8 +223,8 @@ def null_log_likelihood(result: Any) -> float:
         one = one.holding([*one.held, *one.read])
     except ValueError:
         raise ValueError(
-            f"llnull: a gate {family.gate.name!r} does not go without inputs; fit one expert with"
-            " a constant gate, gate_inputs=[], for a comparison"
+            f"llnull: gate {family.gate.name!r} is not defined without inputs; as a comparison fit"
+            " one expert with a constant gate, gate_inputs=[]"
         ) from None
     atoms, shared = inner.family.split(inner.theta)
     starts = [one.feasible(one.pin(one.join(atom[None], shared))) for atom in atoms]

@@ -294,7 +294,7 @@ def quantile(
     Here and below `shares` (k, n) are probabilities of the experts in place of the gate's.
     """
     if family.likelihood.support is not None:
-        raise ValueError("classes have no quantiles; which='proba' are their probabilities")
+        raise ValueError("classes have no quantiles; which='proba' gives their probabilities")
     if q in (0.0, 1.0):
         return np.full(len(X), _support(family, theta, X)[int(q)])
     return mixture_quantile(
@@ -312,7 +312,7 @@ def variance(
 ) -> FloatArray:
     """The variance (n,) of a response at each input (n, d), within and between experts."""
     if family.likelihood.support is not None:
-        raise ValueError("classes have no variance; which='proba' are their probabilities")
+        raise ValueError("classes have no variance; which='proba' gives their probabilities")
     weight, mean, deviation, _ = _components(family, theta, X, noise, shares)
     centre = np.sum(weight * mean, axis=0)
     return np.sum(weight * (deviation**2 + (mean - centre) ** 2), axis=0)
@@ -329,7 +329,9 @@ def distribution(
 ) -> FloatArray:
     """The probability (n,) of a response of at most y (n,) at each input (n, d)."""
     if family.likelihood.support is not None:
-        raise ValueError("classes have no distribution function; which='density' has theirs")
+        raise ValueError(
+            "classes have no distribution function; which='proba' gives their probabilities"
+        )
     weight, _, _, cumulative = _components(family, theta, X, noise, shares)
     return np.sum(weight * cumulative(y), axis=0)
 

@@ -47,7 +47,7 @@ class Simpler:
             said, rest = f"experts {first} and {second} hardly differ", "with one of them"
         if self.gain <= 0.0:
             return (
-                f"the data tell the experts apart: BIC is higher by {-self.gain:.1f} with one"
+                f"the data distinguish the experts: BIC is higher by {-self.gain:.1f} with one"
                 " expert less"
             )
         return (

@@ -67,7 +67,7 @@ def make(censored: bool = False, random: Any = None, covariance: str = "free") -
     """
     if random is not None:
         if censored:
-            raise ValueError("gaussian: random effects are for responses that are not censored")
+            raise ValueError("gaussian: random effects are not available for censored responses")
         return with_random_effects(LIKELIHOOD, random, covariance)
     return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
 

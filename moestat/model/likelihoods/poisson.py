@@ -177,7 +177,7 @@ def make(censored: bool = False, random: Any = None, covariance: str = "free") -
     """
     if random is not None:
         if censored:
-            raise ValueError("poisson: random effects are for counts that are not censored")
+            raise ValueError("poisson: random effects are not available for censored counts")
         return with_random_intercept(LIKELIHOOD, random, covariance)
     if not censored:
         return LIKELIHOOD
