@@ -257,7 +257,7 @@ def test_wrong_arguments_are_one_clear_error(data):
     refused("no column 'nope'", "wage ~ age", data, weights="nope")
     refused("offset must be one column", "wage ~ age", data, offset="age + t")
     refused("offset: 'age' is a term", "wage ~ age", data, offset="age")
-    refused("only experts with one linear", "region ~ age", data, "multinomial", offset="t")
+    refused("a single linear predictor", "region ~ age", data, "multinomial", offset="t")
     refused("family must be the name", "wage ~ age", data, moestat.family("gaussian"))
     refused("gate_inputs is for moestat.fit", "wage ~ age", data, gate_inputs=[0])
 

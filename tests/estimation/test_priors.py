@@ -288,5 +288,5 @@ def test_locations_of_a_gate_need_a_free_gate():
     x = np.linspace(-1, 1, 60)
     y = np.abs(x) + 0.1 * np.sin(9 * x)
     options = {"gate": "sigmoid-euclidean", "n_experts": 2, "rng": 0, "solver": Newton()}
-    with pytest.raises(ValueError, match=r"not linear in the inputs; Prior\(gate=None\)"):
+    with pytest.raises(ValueError, match=r"cannot have a prior; use Prior\(gate=None\)"):
         moestat.fit("gaussian", x, y, prior=Prior(), **options)

@@ -212,8 +212,8 @@ def test_what_cannot_be_had_is_refused():
     with pytest.raises(ValueError, match="the formula has random effects of groups, too"):
         moestat.fit_formula("y ~ t + (1 | id)", frame, groups="id")
     for options, match in (
-        ({"expert": {"name": "ffn", "hidden": 2}}, "for linear experts"),
-        ({"gate": "competition"}, "gates that read inputs alone"),
+        ({"expert": {"name": "ffn", "hidden": 2}}, "only with linear experts"),
+        ({"gate": "competition"}, "a gate that depends on inputs alone"),
         ({"compress": "auto"}, "compress"),
     ):
         own = {"groups": who, "random": "1", "n_experts": 2, **options}

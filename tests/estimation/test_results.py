@@ -92,7 +92,7 @@ def test_results_without_the_data_keep_the_names(frame, votes, tmp_path):
     again = moestat.load(tmp_path / "short")
     assert again.nobs == 300
     assert set(again.predict(frame[["age", "<b>"]])) == {"no", "yes"}
-    with pytest.raises(ValueError, match="without the data of the fit"):
+    with pytest.raises(ValueError, match="without the data"):
         _ = again.resid
 
 

@@ -267,7 +267,7 @@ def test_a_regression_function_that_ignores_its_gate_has_null_directions():
 
 @pytest.mark.parametrize(
     ("noise", "message"),
-    [(None, "noise: the least-squares likelihood needs"), (0.0, r"noise must be a number in \(0")],
+    [(None, "noise: a least-squares family needs"), (0.0, r"noise must be a number in \(0")],
 )
 def test_information_of_a_regression_function_needs_its_noise(noise, message):
     family = moestat.family("least-squares", gate="softmax", n_experts=1)

@@ -236,7 +236,7 @@ def test_solvers_refuse_what_they_are_not_for():
 def test_noise_of_a_truth_is_checked():
     family = moestat.family("least-squares", gate="softmax")
     theta = np.zeros(family.n_params)
-    with pytest.raises(ValueError, match="noise: the least-squares likelihood needs"):
+    with pytest.raises(ValueError, match="noise: a least-squares family needs"):
         moestat.sample(family, theta, 10)
     with pytest.raises(ValueError, match="noise must be a number"):
         moestat.sample(family, theta, 10, noise=-1.0)
