@@ -214,7 +214,7 @@ def test_what_cannot_be_had_is_refused():
     for options, match in (
         ({"expert": {"name": "ffn", "hidden": 2}}, "only with linear experts"),
         ({"gate": "competition"}, "a gate that depends on inputs alone"),
-        ({"compress": "auto"}, "compress"),
+        ({"compress": "auto", "gate_inputs": []}, "compress"),
     ):
         own = {"groups": who, "random": "1", "n_experts": 2, **options}
         with pytest.raises(ValueError, match=match):
