@@ -214,9 +214,9 @@ def _conclusion(
     falls = np.polyfit(np.log(sizes), np.log(worst), 1)[0]
     low, high = _interval(sizes, paths, rng)
     holds = low <= _EXPONENT <= high
-    slower = [path for path, slope in slopes.items() if slope and slope.low > _EXPONENT]
+    slower = {path: at.slope for path, at in slopes.items() if at and at.low > _EXPONENT}
     faster = [path for path, slope in slopes.items() if slope and slope.high < _EXPONENT]
-    latest = max(slower, key=lambda path: slopes[path].slope, default="")  # type: ignore[union-attr]
+    latest = max(slower, key=lambda path: slower[path], default="")
     at = families.get(latest, {})
     shares = [np.median(at[n]) / _distance(latest, n) for n in at]
     return [

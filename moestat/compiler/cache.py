@@ -17,10 +17,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
+from numba.core import config
 
 _KERNEL_SOURCES = (
     "compiler",
@@ -118,9 +120,9 @@ def numba_cache_at(directory: Path) -> Iterator[None]:
     numba reads the setting once, when the dispatcher is made; the user's own functions keep
     theirs.
     """
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = str(directory)  # type: ignore[attr-defined]
+    settings: Any = config
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(directory)
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+        settings.CACHE_DIR = before

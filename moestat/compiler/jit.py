@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import config
 from numba.extending import lower_builtin, type_callable
 
 from moestat.compiler.cache import cache_directory, numba_cache_at
@@ -54,7 +55,8 @@ def _choose_lowering(version: str, chosen: str | None) -> str:
 LOWERING = _choose_lowering(numba.__version__, os.environ.get("MOESTAT_LOWERING"))
 """How code is made: "lean" or "standard", from the environment variable ``MOESTAT_LOWERING``."""
 
-if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+_SETTINGS: Any = config
+if _SETTINGS.DISABLE_JIT:
     raise ImportError(
         "NUMBA_DISABLE_JIT is set, and moestat computes by compiled loops alone: unset it"
     )

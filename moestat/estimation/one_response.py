@@ -87,9 +87,9 @@ class OneResponse(Pictures):
             )
         return super().get_prediction(X)
 
-    def influence(self) -> Any:
+    def influence(self, top: int = 100) -> Any:
         """What leaving out each row would do to the fit of all responses."""
-        return self.of.influence()
+        return self.of.influence(top)
 
     def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
         """Slopes of the fit of all responses, `MoEResults.plot_coefficients`."""

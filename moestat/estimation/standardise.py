@@ -169,8 +169,8 @@ def standardise(original: Problem, least: Mapping[str, float] | None = None) -> 
         logs = {channel.intercept for channel in family.channels if channel.log}
         for name in family.given:
             at = family.blocks[name][:1] if family.blocks[name].ndim else family.blocks[name]
-            sides = (lower[at], upper[at])
-            box[name] = tuple(np.exp(side) if name in logs else side for side in sides)  # type: ignore[assignment]
+            low, high = lower[at], upper[at]
+            box[name] = (np.exp(low), np.exp(high)) if name in logs else (low, high)
     offset = family.offset_input
     if offset is not None:
         at = family.offset_positions[0]

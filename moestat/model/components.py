@@ -72,7 +72,7 @@ def _uniform(low: float | None = None, high: float | None = None) -> Likelihood:
     if (low is None) != (high is None):
         raise ValueError("uniform: give both ends, low and high, or neither")
     known = low is not None and high is not None
-    ends = (float(low), float(high)) if known else (0.0, 1.0)  # type: ignore[arg-type]
+    ends = (float(low), float(high)) if low is not None and high is not None else (0.0, 1.0)
     for name, value in zip(("low", "high"), ends, strict=True):
         real_in(f"uniform: {name}", value, -1e100, 1e100)
     if not ends[0] < ends[1]:

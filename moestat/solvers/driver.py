@@ -156,10 +156,12 @@ def drive(
 
 def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
     """Return the results of a batch, or raise the first exception among them."""
+    succeeded: list[Result] = []
     for result in results:
         if isinstance(result, Exception):
             raise result
-    return list(results)  # type: ignore[arg-type]
+        succeeded.append(result)
+    return succeeded
 
 
 @cache

@@ -312,7 +312,9 @@ def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
     for j, name in enumerate(quoted):
         text = text.replace(name, f"_quoted_{j}_", 1)
     found = []
-    for each in ast.parse(text, mode="eval").body.args:  # type: ignore[attr-defined]
+    call = ast.parse(text, mode="eval").body
+    assert isinstance(call, ast.Call)
+    for each in call.args:
         own = ast.unparse(each)
         for j, name in enumerate(quoted):
             own = own.replace(f"_quoted_{j}_", name)
