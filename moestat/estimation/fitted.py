@@ -63,6 +63,10 @@ class Fitted:
     # the rows of a fit to blocks, or to a source, which questions read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies in other processes have: not the source, which may be open files."""
+        return {**self.__dict__, "source": None}
+
     @property
     def theta(self) -> FloatArray:
         """Packed parameters (P,), the array that a family reads; `blocks` has them by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -213,8 +214,10 @@ def test_stored_results_have_no_source(fits, tmp_path):
     again = moestat.load(tmp_path / "fit.npz")
     assert again.bic == found.bic
     assert again.n_groups == found.n_groups == N // 4
-    with pytest.raises(ValueError, match="without the data"):
-        again.get_robustcov_results("HC0")
+    for other in (again, pickle.loads(pickle.dumps(found))):
+        assert other.source is None
+        with pytest.raises(ValueError, match="without the data"):
+            other.get_robustcov_results("HC0")
 
 
 def passes_of(path, frame):
