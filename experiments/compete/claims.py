@@ -297,8 +297,9 @@ CLAIMS = (
             Slope("gaussian_exact_v1", curve, "hellinger", HALF)
             for curve in ("top 1, k = 2", "top 2, k = 3")
         ),
-        note="Measured at lines.  For these it follows from van de Geer (2000), Theorem 7.4, with"
-        " compete-v1.lemma-b.2.repaired; for Lipschitz experts its Lemma B.2 is false.",
+        note="Measured at lines of one input.  For these it follows from van de Geer (2000),"
+        " Theorem 7.4, with compete-v1.lemma-b.2.repaired; for Lipschitz experts its Lemma B.2 is"
+        " false.",
     ),
     Claim(
         "compete-v1.theorem-4.2",
@@ -354,7 +355,7 @@ CLAIMS = (
         _TOP,
         fails=("no-cover",),
         note="The printed proof bounds by a parameter grid, across jumps of the active set.  It is"
-        " true for lines, see compete-v1.lemma-b.2.repaired.",
+        " true for lines of one input, see compete-v1.lemma-b.2.repaired.",
     ),
     Claim(
         "compete.theorem-j.1.repaired",
@@ -380,7 +381,8 @@ CLAIMS = (
     Claim(
         "compete-v1.lemma-b.2.repaired",
         "Lemma B.2, repaired",
-        "Covering numbers and bracketing entropy are at most of order log(1 / eps) for lines.",
+        "Covering numbers and bracketing entropy are at most of order log(1 / eps) for lines of"
+        " one input.",
         _TOP,
         proved=("cover-of-lines",),
         repairs="compete-v1.lemma-b.2",
