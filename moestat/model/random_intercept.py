@@ -10,7 +10,7 @@ Sec. 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,9 @@ GRID: FloatArray = np.arange(-8.5, 8.51, 0.1)
 
 _WEIGHT: FloatArray = 0.1 * np.exp(-0.5 * GRID**2) / np.sqrt(2.0 * np.pi)
 
+_CELLS = 2**18
+"""Most numbers of predictors at once, 2 MiB: a distribution of scipy takes milliseconds to make."""
+
 
 @dataclass(frozen=True)
 class Averaged:
@@ -36,36 +39,50 @@ class Averaged:
     law: Callable[[FloatArray], Any]
     eta: FloatArray  # (..., q, n), the last one lambda
 
-    def _laws(self) -> Iterator[tuple[float, Any]]:
-        """Weights and distributions by effect."""
-        for v, weight in zip(GRID, _WEIGHT, strict=True):
-            moved = self.eta[..., :-1, :].copy()
-            moved[..., 0, :] += self.eta[..., -1, :] * v
-            yield float(weight), self.law(moved)
-
-    def _mean(self, of: Callable[[Any], Any]) -> FloatArray:
-        return np.asarray(sum(weight * of(law) for weight, law in self._laws()), dtype=np.float64)
+    def _mean(self, of: Callable[[Any], Any], dimensions: int = 0) -> FloatArray:
+        """The mean over effects of an array of each distribution, of so many dimensions or more."""
+        own = self.eta.shape[:-2]
+        ahead = max(dimensions - len(own) - 1, 0)
+        shape = (*(1,) * ahead, *own, *self.eta.shape[-2:])
+        eta = self.eta.reshape(shape)
+        at_once = max(_CELLS // max(eta.size, 1), 1)
+        total: Any = 0.0
+        for begin in range(0, GRID.size, at_once):
+            some = slice(begin, begin + at_once)
+            moved = np.tile(eta[..., :-1, :], (GRID[some].size, *(1,) * eta.ndim))
+            moved[..., 0, :] += np.multiply.outer(GRID[some], eta[..., -1, :])
+            total = total + np.tensordot(_WEIGHT[some], of(self.law(moved)), 1)
+        return np.asarray(total, dtype=np.float64)
 
     def pmf(self, y: Any) -> FloatArray:
         """Probabilities of counts."""
-        return self._mean(lambda law: law.pmf(y))
+        return self._mean(lambda law: law.pmf(y), np.ndim(y))
 
     def cdf(self, y: Any) -> FloatArray:
         """Probabilities of counts up to y."""
-        return self._mean(lambda law: law.cdf(y))
+        return self._mean(lambda law: law.cdf(y), np.ndim(y))
 
     def sf(self, y: Any) -> FloatArray:
         """Probabilities of counts above y."""
-        return self._mean(lambda law: law.sf(y))
+        return self._mean(lambda law: law.sf(y), np.ndim(y))
 
     def mean(self) -> FloatArray:
         """Means."""
-        return self._mean(lambda law: law.mean())
+        return self.moments()[0]
 
     def std(self) -> FloatArray:
         """Standard deviations."""
-        square = self._mean(lambda law: law.std() ** 2 + law.mean() ** 2)
-        return np.sqrt(np.maximum(square - self.mean() ** 2, 0.0))
+        return self.moments()[1]
+
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Means and standard deviations."""
+
+        def of(law: Any) -> FloatArray:
+            mean = law.mean()
+            return np.stack([mean, law.std() ** 2 + mean**2], axis=1)
+
+        mean, square = self._mean(of)
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def support(self) -> tuple[Any, Any]:
         """The least and the largest count."""
@@ -104,8 +121,7 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a row by itself, from predictors (..., q, n)."""
-        found = averaged(eta)
-        return found.mean(), found.std()
+        return averaged(eta).moments()
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
         """Responses of rows by themselves with the predictors `eta`, shape (q, n)."""

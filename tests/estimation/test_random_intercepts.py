@@ -11,7 +11,9 @@ from scipy.special import expit
 import moestat
 from moestat.estimation.groups import arranged, encoded_rows
 from moestat.kernels.atom import WORK_ROWS
+from moestat.model import random_intercept
 from moestat.model.joint import as_likelihood
+from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers.groups import group_sums
 
 RANDOM = {"random": ["1"]}
@@ -172,3 +174,24 @@ def test_predicted_effects_and_means_are_conditional_moments(table):
 def test_what_cannot_be_had_is_refused(table, formula, family, match):
     with pytest.raises(ValueError, match=match):
         moestat.fit_formula(formula, table, family)
+
+
+@pytest.mark.parametrize("cells", [1, 100, 10**6])
+def test_distributions_are_averages_over_the_intercept(cells, monkeypatch):
+    """Poisson counts with a normal intercept have the moments of a log-normal mean."""
+    monkeypatch.setattr(random_intercept, "_CELLS", cells)
+    eta, spread = np.array([[0.2, -1.0, 1.5], [0.0, 2.0, -0.5]]), np.array([[0.3], [1.1]])
+    own = random_intercept.Averaged(
+        LIKELIHOODS["poisson"].law, np.stack([eta, spread + 0.0 * eta], axis=1)
+    )
+    mean = np.exp(eta + spread**2 / 2)
+    assert np.allclose(own.mean(), mean, rtol=1e-12)
+    # Effects end at 8.5 deviations, and squares weigh those around 2.2: 2e-10 of them are beyond.
+    assert np.allclose(own.std() ** 2, mean + mean**2 * np.expm1(spread**2), rtol=1e-9)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    counts = np.arange(4.0)[:, None, None]
+    at = np.exp(eta + np.multiply.outer(nodes, spread))[:, None]
+    expected = np.tensordot(weights / weights.sum(), stats.poisson(at).pmf(counts), 1)
+    assert np.allclose(own.pmf(counts), expected, rtol=1e-8)
+    assert np.allclose(own.cdf(counts), np.cumsum(expected, axis=0), rtol=1e-8)
+    assert np.allclose(own.sf(counts), 1.0 - np.cumsum(expected, axis=0), atol=1e-8)
