@@ -8,10 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import subprocess
-import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -56,60 +53,11 @@ def test_examples_print_what_is_written():
                     assert here == there
 
 
-def test_examples_need_what_the_first_command_installs_and_no_more():
-    """The README's first command installs no extra: what only extras bring is hidden here."""
-    code = (
-        "import sys\n"
-        f"hidden = {sorted(_extras())!r}\n"
-        "class Hidden:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] in hidden:\n"
-        "            raise ModuleNotFoundError(name)\n"
-        "sys.meta_path.insert(0, Hidden())\n"
-        "from tests.test_readme import EXAMPLE, README\n"
-        "names = {}\n"
-        "for source, _ in EXAMPLE.findall(README):\n"
-        "    exec(source, names)\n"
-        "print(len(names) > 1)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=PATH.parent, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("True\n")
-
-
 def test_ci_runs_what_the_readme_says_before_it_installs_more():
     ci = (PATH.parent / ".ci" / "run").read_text()
     first = re.findall(r"```sh\n(.*?)\n```", README, flags=re.DOTALL)[0]
     steps = [first, "README.md docs/start.md", '-e ".[docs]"', "sphinx -W", '-e ".[dev]"']
     assert sorted(steps, key=ci.index) == steps
-
-
-def _extras() -> set[str]:
-    """Modules of distributions that extras bring and a plain installation does not."""
-    project = tomllib.loads((PATH.parent / "pyproject.toml").read_text())["project"]
-    asked = [each for extra in project["optional-dependencies"].values() for each in extra]
-    names = {re.split(r"[\[<>=,; ]", each)[0].lower() for each in asked}
-    base = {re.split(r"[\[<>=,; ]", each)[0].lower() for each in project["dependencies"]}
-    own = {"pytest", "moestat", *_needed(base)}
-    modules = packages_distributions()
-    return {m for m, dists in modules.items() if {d.lower() for d in dists} <= names - own}
-
-
-def _needed(names: set[str]) -> set[str]:
-    """Distributions and all that they need, without extras."""
-    found: set[str] = set()
-    todo = list(names)
-    while todo:
-        name = todo.pop()
-        if name in found:
-            continue
-        found.add(name)
-        with contextlib.suppress(PackageNotFoundError):
-            wanted = [each for each in requires(name) or () if "extra ==" not in each]
-            todo += [re.split(r"[\[<>=!~,; (]", each)[0].lower() for each in wanted]
-    return found
 
 
 def test_metadata_of_the_package_is_complete():

@@ -203,16 +203,20 @@ def _laws(n: Any) -> dict[str, Any]:
 
 
 def _reference(predictors: Any, phi: Any, successes: Any, trials: Any) -> Any:
-    """Log-probabilities (k, n); -inf above the trials."""
-    r = 1.0 / phi[:, None]
-    a, b = r * np.exp(-log1p_exp(-predictors)), r * np.exp(-log1p_exp(predictors))
-    y = np.minimum(successes, trials)
-    choices = reference_log_gamma(trials + 1.0) - reference_log_gamma(y + 1.0)
-    choices = choices - reference_log_gamma(trials - y + 1.0)
-    beta = reference_log_gamma(y + a) + reference_log_gamma(trials - y + b)
-    beta = beta - reference_log_gamma(trials + r)
-    one = reference_log_gamma(a) + reference_log_gamma(b) - reference_log_gamma(r)
-    return np.where(successes <= trials, choices + beta - one, -np.inf)
+    """Log-probabilities (k, n); -inf above the trials.
+
+    The products over trials that `Law` states: differences of log-gamma functions at 1 / phi would
+    lose the digits of a phi near 0.
+    """
+    phi, y = phi[:, None], np.minimum(successes, trials)
+    p, other = np.exp(-log1p_exp(-predictors)), np.exp(-log1p_exp(predictors))
+    total = reference_log_gamma(trials + 1.0) - reference_log_gamma(y + 1.0)
+    total = total - reference_log_gamma(trials - y + 1.0)
+    for j in range(int(np.max(trials))):
+        total = total + np.where(j < y, np.log(p + j * phi), 0.0)
+        total = total + np.where(j < trials - y, np.log(other + j * phi), 0.0)
+        total = total - np.where(j < trials, np.log1p(j * phi), 0.0)
+    return np.where(successes <= trials, total, -np.inf)
 
 
 def reference(predictors: Any, blocks: Any, y: Any) -> Any:
