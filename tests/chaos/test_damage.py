@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
 from moestat.sweep.cli import app
 from moestat.sweep.store.merging import backup
+from moestat.sweep.store.rows import Texts
+from moestat.sweep.store.scan import scan
 from moestat.sweep.store.verification import verify
 from tests.chaos.damage import BEGIN, change_row, flip_field, flipped
 from tests.chaos.flips import FATES, fates
@@ -76,6 +78,19 @@ def test_a_run_computes_damaged_rows_again(path, spec_file, monkeypatch):
     assert f"damaged: {KEY}" in result.stderr
     with open_store(path) as store:
         assert (verify(store), stored_numbers(store)) == ([], before)
+
+
+def test_rows_out_of_order_are_damage(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+
+        class Backwards:
+            def execute(self, query):
+                return connection.execute(query.replace("ORDER BY rowid", "ORDER BY rowid DESC"))
+
+        texts = Texts(connection)
+        assert scan(connection, texts).damaged == {}
+        with pytest.raises(sqlite3.DatabaseError, match="its rows are out of order"):
+            scan(Backwards(), texts)
 
 
 def test_lost_and_doubled_rows_are_noticed(path):

@@ -36,6 +36,15 @@ def test_rates_of_further_losses(analyse):
     assert curves["em"].also == {}
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+def test_numbers_do_not_depend_on_how_many_rows_are_read_at_once(analyse, monkeypatch, rows):
+    whole = {name: summary.as_dict() for name, summary in analyse(exact_rate).items()}
+    for module in ("scan", "store"):
+        monkeypatch.setattr(f"moestat.sweep.store.{module}.BLOCK", rows)
+    parts = {name: summary.as_dict() for name, summary in analyse(exact_rate).items()}
+    assert json.dumps(parts) == json.dumps(whole)
+
+
 def test_rates_within_cells_split_by_their_size(analyse):
     newton = analyse(exact_rate)["newton"]
     slopes = {
@@ -132,3 +141,9 @@ def test_as_dict_is_json(analyse):
     assert (over["rate"]["interval"], over["note"]) == ([None, None], "")
     assert newton["cells"] == 6
     assert newton["evidence"]["gains"]["count"] == 2
+
+
+def test_parameters_on_a_bound_come_by_their_number_and_then_by_name():
+    columns = {name: np.full(2, np.nan) for name in NUMBERS}
+    found = gather(columns, np.ones(2, dtype=bool), {}, {"b[1]": 1, "a[0]": 1, "c": 2})
+    assert list(found.active) == ["c", "a[0]", "b[1]"]

@@ -17,6 +17,11 @@ def canonical_json(value: Any, indent: int | None = None) -> str:
     --------
     >>> canonical_json({"b": 0.1, "a": [1, None]})
     '{"a":[1,null],"b":0.1}'
+    >>> print(canonical_json({"b": 0.1, "a": 1}, indent=1))
+    {
+     "a": 1,
+     "b": 0.1
+    }
     """
     if indent is None:
         return _LINE.encode(value)
