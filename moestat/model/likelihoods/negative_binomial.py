@@ -95,9 +95,20 @@ def reference(predictors, blocks, y):
     """Log-probabilities (k, n) of counts y, from predictors (k, n) and dispersions (k,)."""
     phi = blocks["phi"][:, None]
     r = 1.0 / phi
-    choices = reference_log_gamma(y + r) - reference_log_gamma(r) - reference_log_gamma(y + 1.0)
-    grown = np.log(1.0 + phi * np.exp(predictors))
-    return choices + y * (np.log(phi) + predictors) - (y + r) * grown
+    grown = np.log1p(phi * np.exp(predictors))
+    return _rising(y, r) - reference_log_gamma(y + 1.0) + y * predictors - (y + r) * grown
+
+
+def _rising(y, r):
+    """``log Gamma(y + r) - log Gamma(r) - y log r``; of a large r by Stirling's series.
+
+    The difference of the two functions would lose the digits of a dispersion near 0.  Source of the
+    series: Abramowitz and Stegun (1964), 6.1.41; the term after these is below 1e-17 of 1.
+    """
+    near = reference_log_gamma(y + r) - reference_log_gamma(r) - y * np.log(r)
+    far = (y + r - 0.5) * np.log1p(y / r) - y + (1.0 / (y + r) - 1.0 / r) / 12.0
+    far = far - ((y + r) ** -3.0 - r**-3.0) / 360.0
+    return np.where(np.real(r) > 1e3, far, near)
 
 
 LIKELIHOOD = likelihood_of_counts(
