@@ -51,6 +51,7 @@ def test_failed_cells_run_again_only_on_request(path, spec):
     assert fill(path, spec) == []
     assert len(fill(path, spec, retry_failed=True)) == spec.n_cells
     with open_store(path) as store:
+        assert verify(store) == []
         assert set(store.statuses().values()) == {"done"}
 
 
