@@ -224,7 +224,7 @@ def test_what_cannot_be_had_is_refused():
     for call, match in (
         (lambda: moestat.dendrogram(fitted), "without random effects"),
         (lambda: moestat.required_n(fitted, error=0.1, what="a[0,t]"), "without random effects"),
-        (lambda: moestat.fit_blocks(fitted.family, batches), "blocks have no groups"),
+        (lambda: moestat.fit_blocks(fitted.family, batches), "effects are those of groups of rows"),
         (lambda: moestat.fit_many(fitted.family, [(X, y)]), "effects are those of groups of rows"),
         (lambda: moestat.stepwise("y ~ t + (1 | id)", frame, n_experts=1), "random= and groups="),
     ):
