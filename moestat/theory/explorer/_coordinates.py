@@ -45,7 +45,8 @@ class Coordinates:
         """
         family, reference = self.model.family, self.model.reference
         held = {int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])}
-        moves, _ = family.split(family.lower < family.upper)
+        widths, _ = family.split(family.upper - family.lower)
+        moves = widths > 0.0
         moves[-1, sorted(held)] = False
         if reference.free and family.mass_column is not None:
             moves[:, family.mass_column] = False
@@ -56,7 +57,7 @@ class Coordinates:
     def _shared(self) -> IntArray:
         """Shared parameters that deviate."""
         family = self.model.family
-        return np.flatnonzero(family.split(family.lower < family.upper)[1])
+        return np.flatnonzero(family.split(family.upper - family.lower)[1] > 0.0)
 
     @cached_property
     def _share_entries(self) -> list[int]:
