@@ -38,10 +38,12 @@ WELL_CONDITIONED["sigmoid-euclidean"] = {
 WIDE = moestat.Uniform(-4.0, 4.0)
 
 
-def compact_fit(family, X, y, rng=0, **options):
+def compact_fit(family, X, y, rng=0, sample_weight=None, **options):
     """A fit in the family's own coordinates and compact box, as a sweep does it."""
     child = np.random.default_rng(rng).spawn(1)[0]
-    (result,) = fit_jobs([FitJob(family, Data.of(family, X, y), rng=child, **options)])
+    (result,) = fit_jobs(
+        [FitJob(family, Data.of(family, X, y, sample_weight), rng=child, **options)]
+    )
     if isinstance(result, Exception):
         raise result
     return result
