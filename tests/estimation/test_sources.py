@@ -253,7 +253,7 @@ CENTRED = {"centred": lambda x: x - np.mean(x)}
         ("price ~ area", {"time_limit": 1.0}, "time_limit: is for data in memory; a fit to a so"),
         ("price ~ area", {"solver": moestat.solvers.Newton()}, "solver: is for data in memory"),
         ("price ~ area", {"compress": "auto"}, "compress: is for data in memory"),
-        ("price ~ area | area | region", {}, "input 'area', which the gate reads, differs within"),
+        ("price ~ area | area | region", {}, "differs within a group, as 'area' does"),
         ("price ~ area | 1 | region", {"weights": "months"}, "sample_weight differs within group"),
         ("price ~ area + (1 | region)", {"prior": "weak"}, "random effects have no prior density"),
         ("cbind(price, area, year) ~ kind", {}, "has 3 responses; give a list of as many"),
