@@ -176,6 +176,11 @@ def _along(rows: FloatArray) -> FloatArray:
     return np.linalg.svd(scaled)[2][len(rows) :].T
 
 
+def _is_finite(gradient: FloatArray, hessian: FloatArray) -> bool:
+    """Whether a point has derivatives."""
+    return bool(np.isfinite(gradient).all() and np.isfinite(hessian).all())
+
+
 @np.errstate(over="ignore", invalid="ignore")  # steps where the likelihood is flat have no end
 def minimise(
     objective: Curve,
@@ -187,11 +192,14 @@ def minimise(
 ) -> tuple[FloatArray, float, bool]:
     """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
 
-    Returns the end (P,), its value, and whether the quadratic model is at its minimum there.
+    Returns the end (P,), its value, and whether the quadratic model is at its minimum there.  A
+    start without finite derivatives is its own end, of infinite value.
     """
     basis = _along(rows[:, free])
     phi = np.clip(start, lower, upper)
     value, gradient, hessian = objective(phi)
+    if not _is_finite(gradient, hessian):
+        return phi, np.inf, False
     for _ in range(200):
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
@@ -213,7 +221,8 @@ def minimise(
             trial[free] += length * (basis @ step)
             if np.all((trial >= lower) & (trial <= upper)):
                 there = objective(trial)
-                if there[0] <= value + 1e-4 * length * float(g @ step):
+                lower_enough = there[0] <= value + 1e-4 * length * float(g @ step)
+                if lower_enough and _is_finite(*there[1:]):
                     break
             length *= 0.5
         else:
