@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from experiments.claims import equations, printed
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
     Bound,
@@ -112,7 +113,7 @@ CLAIMS = (
         "softmax-L1",
         {"over": HALF},
         (
-            Printed("attention-softmax-entry", failing=MISPRINT),
+            Printed(printed.ATTENTION_SOFTMAX_ENTRY, failing=MISPRINT),
             Slope(*_fit("softmax", "gelu", "dense"), (2, "expert"), HALF, required=False),
         ),
         note=_UNWEIGHTED + "  Sec. 4.2 and App. C.1.3 print eps^-4 for the same entry, which is the"
@@ -200,7 +201,11 @@ CLAIMS = (
         "eq. (8)",
         "Three equations between second derivatives of F, for linear experts.",
         FULL,
-        checks=tuple(Identity(f"attention-8-{which}") for which in ("first", "second", "third")),
+        checks=(
+            Identity(equations.ATTENTION_8_FIRST),
+            Identity(equations.ATTENTION_8_SECOND),
+            Identity(equations.ATTENTION_8_THIRD),
+        ),
     ),
     Claim(
         "attention.theorem-1",
@@ -421,7 +426,7 @@ CLAIMS = (
         "Table 1 against Sec. 4.2 and App. C.1.3",
         "ReLU and GELU experts under softmax, dense, have one entry wherever it is printed.",
         _SOFTMAX,
-        checks=(Printed("attention-softmax-entry"),),
+        checks=(Printed(printed.ATTENTION_SOFTMAX_ENTRY),),
     ),
     *(
         Claim(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from experiments.claims import equations, lipschitz
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import Identity, Inequality, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
+from experiments.claims.witnesses import regressions
 
 __all__ = ["FACTS"]
 
@@ -20,7 +22,7 @@ FACTS = (
         "Every expert, every c.",
         "Leave d2F/db2 out of the family, or bound A away from 0; for A free the rate then is that"
         " of the sequence opposite-slopes, distance ~ loss^2.",
-        (Identity("attention-zero-gate"), Sequence("opposite-slopes")),
+        (Identity(equations.ATTENTION_ZERO_GATE), Sequence(regressions.OPPOSITE_SLOPES)),
         EVERYWHERE,
     ),
     Fact(
@@ -34,7 +36,7 @@ FACTS = (
         " function.",
         "Every expert.",
         "Ask for linear independence at atoms with distinct eta only, and see four-atoms.",
-        (Identity("attention-opposite-gates"),),
+        (Identity(equations.ATTENTION_OPPOSITE_GATES),),
         EVERYWHERE,
     ),
     Fact(
@@ -50,9 +52,9 @@ FACTS = (
         "Every gate and every unit.",
         "Fix lambda = 1 and the sign of alpha.",
         (
-            Identity("attention-two-weights"),
-            Identity("attention-four-atoms-gelu"),
-            Identity("attention-four-atoms-relu"),
+            Identity(equations.ATTENTION_TWO_WEIGHTS),
+            Identity(equations.ATTENTION_FOUR_ATOMS["gelu"]),
+            Identity(equations.ATTENTION_FOUR_ATOMS["relu"]),
         ),
         EVERYWHERE,
     ),
@@ -67,7 +69,7 @@ FACTS = (
         " sigma(s), of which p are independent at most.",
         "Every gate and every expert.",
         "None within the class.",
-        (Identity("attention-shared-derivative"),),
+        (Identity(equations.ATTENTION_SHARED_DERIVATIVE),),
         EVERYWHERE,
     ),
     Fact(
@@ -81,13 +83,7 @@ FACTS = (
         " lambda* (sigmoid), or 2 lambda* at half the mass (softmax, and sigmoid at A = b = 0).",
         "Every truth, sparse and dense, sigmoid and softmax.",
         "Fix lambda = 1, or merge atoms with one gate and neuron before the error is taken.",
-        tuple(
-            Witness(f"shared-weights{name}")
-            for name in (
-                *("", "-dense", "-dense-truth", "-partial", "-partial-dense"),
-                *("-partial-dense-truth", "-softmax-sparse", "-softmax-dense"),
-            )
-        ),
+        tuple(map(Witness, regressions.SHARED_WEIGHTS)),
         EVERYWHERE,
     ),
     Fact(
@@ -103,15 +99,7 @@ FACTS = (
         "Every truth, sparse and dense, sigmoid and softmax, full and partial score.",
         "None within the class: at least so many samples is right, and no number of them is"
         " enough.",
-        tuple(
-            Witness(name)
-            for name in (
-                *("linear-split", "linear-split-dense", "linear-split-partial"),
-                *("linear-split-partial-dense", "linear-split-softmax-sparse"),
-                *("linear-split-softmax-dense", "square-split"),
-                *("square-split-softmax-sparse", "square-split-softmax-dense"),
-            )
-        ),
+        tuple(map(Witness, regressions.POLYNOMIAL_SPLITS)),
         EVERYWHERE,
     ),
     Fact(
@@ -125,7 +113,7 @@ FACTS = (
         " proof of Proposition 2 takes distinct eta_j*, which its statement does not.  (With"
         " networks or lines every truth has such a partner: see shared-weights, polynomial-split.)",
         "Assume distinct eta_j*, and scores of which none is minus another.",
-        (Witness("complements"), Witness("complements-partial")),
+        (Witness(regressions.COMPLEMENTS), Witness(regressions.COMPLEMENTS_PARTIAL)),
         SPECIAL,
     ),
     Fact(
@@ -137,7 +125,7 @@ FACTS = (
         "sigma(s) g = g - sigma(-s) g: the misfit of the best approximations by more atoms is 0.",
         "Every truth.",
         "Say that the limit is the true function, and score the distance to the set.",
-        (Witness("linear-flip"),),
+        (Witness(regressions.LINEAR_FLIP),),
         EVERYWHERE,
     ),
     Fact(
@@ -152,11 +140,7 @@ FACTS = (
         " faster than n^(-1/4) at all truths, by Le Cam's two points.",
         "Truths with a ReLU or linear expert, all of them, at a corner of the set.",
         "Exponent 2 for gates of atoms whose expert is 0.",
-        tuple(
-            Sequence(f"junction{score}-{expert}", power=2)
-            for score in ("", "-partial")
-            for expert in ("relu", "linear")
-        ),
+        tuple(Sequence(path, power=2) for path in regressions.JUNCTIONS),
         EVERYWHERE,
     ),
     Fact(
@@ -175,11 +159,7 @@ FACTS = (
         "Every truth, sparse and dense, full and partial score.",
         "Keep eta away from 0, or judge measures near the truth only; in the dense regime the"
         " distance to the set of exact representations is 0 here, but see opposite-neurons.",
-        tuple(
-            Witness(f"zero-expert{score}-{unit}")
-            for score in ("", "-partial")
-            for unit in ("gelu", "relu")
-        ),
+        tuple(map(Witness, regressions.ZERO_EXPERTS)),
         EVERYWHERE,
     ),
     Fact(
@@ -197,9 +177,9 @@ FACTS = (
         "Every truth.",
         "Exponent 2 for experts of atoms near the zero function.",
         (
-            Sequence("opposite-neurons", power=2),
-            Sequence("opposite-neurons-partial", power=2),
-            Inequality("opposite-neurons", "attention"),
+            Sequence(regressions.OPPOSITE_NEURONS, power=2),
+            Sequence(regressions.OPPOSITE_NEURONS_PARTIAL, power=2),
+            Inequality(lipschitz.ATTENTION_OPPOSITE_NEURONS),
         ),
         EVERYWHERE,
     ),
@@ -212,7 +192,7 @@ FACTS = (
         "sum_j sigma(x_i B x_j') x_j W_V = sum_j sigma(X M_ij X') X P_j by substitution.",
         "Every X, B, W_V; the scores have b = c = 0 and rank at most d.",
         "",
-        (Identity("attention-row"),),
+        (Identity(equations.ATTENTION_ROW),),
     ),
     Fact(
         "entropy-of-regressions",
@@ -227,6 +207,6 @@ FACTS = (
         " out in docs/theory/short_proofs.md.",
         "Every bounded set.",
         "",
-        (Inequality("equation-14", "attention"),),
+        (Inequality(lipschitz.ATTENTION_EQUATION_14),),
     ),
 )

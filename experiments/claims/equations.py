@@ -14,10 +14,27 @@ import numpy as np
 from scipy.special import erf
 
 from experiments.claims.kinds import IdentityEvidence
-from moestat.base.registry import Registry
 from moestat.model.axes import family
 
-__all__ = ["EQUATIONS", "Equation"]
+__all__ = [
+    "ATTENTION_8_FIRST",
+    "ATTENTION_8_SECOND",
+    "ATTENTION_8_THIRD",
+    "ATTENTION_FOUR_ATOMS",
+    "ATTENTION_OPPOSITE_GATES",
+    "ATTENTION_ROW",
+    "ATTENTION_SHARED_DERIVATIVE",
+    "ATTENTION_SUMS_OF_GATES",
+    "ATTENTION_TWO_WEIGHTS",
+    "ATTENTION_ZERO_GATE",
+    "COMPETE_OUTPUT_WEIGHT",
+    "MLMOE_11",
+    "MLMOE_11_WITH_1_TAU",
+    "MLMOE_8",
+    "MLMOE_8_WITH_1_TAU",
+    "MLMOE_PLAIN_GATE",
+    "Equation",
+]
 
 _POINTS = 40
 _STEP, _IMAGINARY = 1e-4, 1e-30
@@ -50,19 +67,19 @@ class Equation:
     Parameters
     ----------
     name : str
-        Name in the registry.
+        Name, by which evidence is kept.
     parameters : tuple of str
         Parameters, drawn from [0.5, 1.5].
     sides : callable
         ``sides(x, point)``: values of both sides.
-    text : str
+    about : str
         The equation.
     """
 
     name: str
     parameters: tuple[str, ...]
     sides: Callable[[Any, Point], tuple[Any, Any]]
-    text: str
+    about: str
 
     def evidence(self) -> IdentityEvidence:
         """The largest relative difference of the two sides."""
@@ -213,107 +230,104 @@ def _mixed(left: tuple[str, str], right: tuple[str, str]) -> Callable[..., tuple
 _GATED = ("alpha", "beta", "tau", "a", "b")
 _QUADRATIC = ("A", "b", "c", "alpha", "beta")
 
-EQUATIONS: Registry[Equation] = Registry("equation")
-for _equation in (
-    Equation(
-        "mlmoe-8",
-        _GATED,
-        _temperature(_inner, printed=True),
-        "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta",
-    ),
-    Equation(
-        "mlmoe-8-with-1/tau",
-        _GATED,
-        _temperature(_inner, printed=False),
-        "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta)",
-    ),
-    Equation(
-        "mlmoe-plain-gate",
-        ("alpha1", "beta1", "a1", "alpha2", "beta2", "a2"),
-        _plain_gate,
-        "the plain sigmoid gate is the modified one with gamma = 0",
-    ),
-    Equation(
-        "mlmoe-11",
-        _GATED,
-        _temperature(_euclidean, printed=True),
-        "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta, Euclidean score",
-    ),
-    Equation(
-        "mlmoe-11-with-1/tau",
-        _GATED,
-        _temperature(_euclidean, printed=False),
-        "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta), Euclidean score",
-    ),
-    Equation(
-        "attention-8-first",
-        _QUADRATIC,
-        _mixed(("A", "c"), ("b", "b")),
-        "d2F/dA dc = d2F/db db'",
-    ),
-    Equation(
-        "attention-8-second",
-        _QUADRATIC,
-        _mixed(("A", "beta"), ("b", "alpha")),
-        "d2F/dA dbeta = d2F/db dalpha",
-    ),
-    Equation(
-        "attention-8-third",
-        _QUADRATIC,
-        _mixed(("b", "beta"), ("c", "alpha")),
-        "d2F/db dbeta = d2F/dc dalpha",
-    ),
-    Equation(
-        "attention-zero-gate",
-        ("c", "eta"),
-        _zero_gate,
-        "sigma'(c) d2F/db2 = sigma''(c) dF/dA at A = b = 0, for any expert",
-    ),
-    Equation(
-        "attention-opposite-gates",
-        ("A", "b", "c", "eta"),
-        _opposite_gates,
-        "dF/dc at (A, b, c, eta) = dF/dc at (-A, -b, -c, eta), for any expert",
-    ),
-    *(
-        Equation(
-            f"attention-four-atoms-{name}",
-            ("A", "b", "c", *(f"{block}{own}" for own in (1, 2) for block in ("alpha", "beta"))),
-            _four_atoms(unit),
-            "dF/dbeta at (alpha, beta) and (-alpha, -beta) add up to the same at another"
-            " (alpha, beta), all under one gate, lambda = 1",
-        )
-        for name, unit in (("gelu", _gelu), ("relu", _relu))
-    ),
-    Equation(
-        "attention-two-weights",
-        ("A", "b", "c", "alpha", "beta", "lambda", "second"),
-        _two_weights,
-        "dF/dlambda is the same at two output weights of one unit under one gate",
-    ),
-    Equation(
-        "attention-shared-derivative",
-        ("A", "b", "c", "alpha", "beta", "alpha2", "beta2"),
-        _shared_derivative,
-        "dF/dbeta = sigma(s) at every linear expert under one gate",
-    ),
-    Equation(
-        "attention-sums-of-gates",
-        ("A", "b", "c1", "c2"),
-        _gates_that_run_into_one,
-        "sigma(q + c1) + sigma(q + c2) = sigma(q + c) at a score q that varies",
-    ),
-    Equation(
-        "attention-row",
-        ("seed",),
-        _attention_row,
-        "a row of sigmoid attention = sum_j sigma(X M_ij X') X P_j on the concatenated tokens",
-    ),
-    Equation(
-        "compete-output-weight",
-        ("W2", "W1", "b"),
-        _output_weight,
-        "d2g/dW2 db = (1/W2) dg/db, while d2g/dW2^2 = 0, for g = W2 softplus(W1 x + b)",
-    ),
-):
-    EQUATIONS.register(_equation)
+MLMOE_8 = Equation(
+    "mlmoe-8",
+    _GATED,
+    _temperature(_inner, printed=True),
+    "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta",
+)
+MLMOE_8_WITH_1_TAU = Equation(
+    "mlmoe-8-with-1/tau",
+    _GATED,
+    _temperature(_inner, printed=False),
+    "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta)",
+)
+MLMOE_PLAIN_GATE = Equation(
+    "mlmoe-plain-gate",
+    ("alpha1", "beta1", "a1", "alpha2", "beta2", "a2"),
+    _plain_gate,
+    "the plain sigmoid gate is the modified one with gamma = 0",
+)
+MLMOE_11 = Equation(
+    "mlmoe-11",
+    _GATED,
+    _temperature(_euclidean, printed=True),
+    "du/dtau = -(1/tau) alpha' du/dalpha - beta du/dbeta, Euclidean score",
+)
+MLMOE_11_WITH_1_TAU = Equation(
+    "mlmoe-11-with-1/tau",
+    _GATED,
+    _temperature(_euclidean, printed=False),
+    "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta), Euclidean score",
+)
+ATTENTION_8_FIRST = Equation(
+    "attention-8-first",
+    _QUADRATIC,
+    _mixed(("A", "c"), ("b", "b")),
+    "d2F/dA dc = d2F/db db'",
+)
+ATTENTION_8_SECOND = Equation(
+    "attention-8-second",
+    _QUADRATIC,
+    _mixed(("A", "beta"), ("b", "alpha")),
+    "d2F/dA dbeta = d2F/db dalpha",
+)
+ATTENTION_8_THIRD = Equation(
+    "attention-8-third",
+    _QUADRATIC,
+    _mixed(("b", "beta"), ("c", "alpha")),
+    "d2F/db dbeta = d2F/dc dalpha",
+)
+ATTENTION_ZERO_GATE = Equation(
+    "attention-zero-gate",
+    ("c", "eta"),
+    _zero_gate,
+    "sigma'(c) d2F/db2 = sigma''(c) dF/dA at A = b = 0, for any expert",
+)
+ATTENTION_OPPOSITE_GATES = Equation(
+    "attention-opposite-gates",
+    ("A", "b", "c", "eta"),
+    _opposite_gates,
+    "dF/dc at (A, b, c, eta) = dF/dc at (-A, -b, -c, eta), for any expert",
+)
+ATTENTION_FOUR_ATOMS = {
+    name: Equation(
+        f"attention-four-atoms-{name}",
+        ("A", "b", "c", *(f"{block}{own}" for own in (1, 2) for block in ("alpha", "beta"))),
+        _four_atoms(unit),
+        "dF/dbeta at (alpha, beta) and (-alpha, -beta) add up to the same at another"
+        " (alpha, beta), all under one gate, lambda = 1",
+    )
+    for name, unit in (("gelu", _gelu), ("relu", _relu))
+}
+"""By unit."""
+ATTENTION_TWO_WEIGHTS = Equation(
+    "attention-two-weights",
+    ("A", "b", "c", "alpha", "beta", "lambda", "second"),
+    _two_weights,
+    "dF/dlambda is the same at two output weights of one unit under one gate",
+)
+ATTENTION_SHARED_DERIVATIVE = Equation(
+    "attention-shared-derivative",
+    ("A", "b", "c", "alpha", "beta", "alpha2", "beta2"),
+    _shared_derivative,
+    "dF/dbeta = sigma(s) at every linear expert under one gate",
+)
+ATTENTION_SUMS_OF_GATES = Equation(
+    "attention-sums-of-gates",
+    ("A", "b", "c1", "c2"),
+    _gates_that_run_into_one,
+    "sigma(q + c1) + sigma(q + c2) = sigma(q + c) at a score q that varies",
+)
+ATTENTION_ROW = Equation(
+    "attention-row",
+    ("seed",),
+    _attention_row,
+    "a row of sigmoid attention = sum_j sigma(X M_ij X') X P_j on the concatenated tokens",
+)
+COMPETE_OUTPUT_WEIGHT = Equation(
+    "compete-output-weight",
+    ("W2", "W1", "b"),
+    _output_weight,
+    "d2g/dW2 db = (1/W2) dg/db, while d2g/dW2^2 = 0, for g = W2 softplus(W1 x + b)",
+)

@@ -14,12 +14,19 @@ import numpy as np
 from scipy.stats import norm
 
 from experiments.claims.kinds import InequalityEvidence
-from experiments.mlmoe import independence
+from experiments.claims.trial import Trial
 from moestat.base.types import FloatArray
 from moestat.model.axes import family
 from moestat.model.family import Family
 
-__all__ = ["TRIALS"]
+__all__ = [
+    "ATTENTION_EQUATION_14",
+    "ATTENTION_OPPOSITE_NEURONS",
+    "COMPETE_LEMMA_K_2",
+    "COMPETE_V1_NO_COVER",
+    "COMPETE_V1_SWITCHES",
+    "MLMOE_LEMMA_2",
+]
 
 _SEED = 22
 _DRAWS = 200
@@ -160,13 +167,9 @@ def _opposite_neurons() -> InequalityEvidence:
     return InequalityEvidence(_INDEPENDENT - least, _DRAWS, detail)
 
 
-TRIALS = {
-    "attention opposite-neurons": _opposite_neurons,
-    "mlmoe lemma-2": _classes,
-    "mlmoe second-order": independence.trial,
-    "attention equation-14": _regressions,
-    "compete lemma-k.2": _lines,
-    "compete-v1 no-cover": _no_cover,
-    "compete-v1 switches": _switches,
-}
-"""What evaluates the inequality behind a lemma, by paper and lemma."""
+ATTENTION_OPPOSITE_NEURONS = Trial("attention opposite-neurons", _opposite_neurons)
+MLMOE_LEMMA_2 = Trial("mlmoe lemma-2", _classes)
+ATTENTION_EQUATION_14 = Trial("attention equation-14", _regressions)
+COMPETE_LEMMA_K_2 = Trial("compete lemma-k.2", _lines)
+COMPETE_V1_NO_COVER = Trial("compete-v1 no-cover", _no_cover)
+COMPETE_V1_SWITCHES = Trial("compete-v1 switches", _switches)

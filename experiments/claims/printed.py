@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from scipy.stats import binom, rankdata, ttest_ind
 
 from experiments.claims.kinds import PrintedEvidence
+from experiments.claims.trial import Trial
 
-__all__ = ["PRINTED"]
+__all__ = [
+    "ATTENTION_SOFTMAX_ENTRY",
+    "ATTENTION_TABLE_2",
+    "COMPETE_AVERAGES",
+    "COMPETE_SCHEDULE",
+    "COMPETE_TABLE_1_RANKS",
+    "COMPETE_TABLE_10",
+    "COMPETE_TABLE_12",
+    "COMPETE_TABLE_13",
+    "COMPETE_TABLE_3",
+    "COMPETE_TABLE_4_MEMORY",
+    "COMPETE_TABLE_4_TIME",
+    "COMPETE_V1_TABLE_10",
+    "COMPETE_V1_TABLE_2",
+    "COMPETE_V1_TABLE_2_FIXED",
+    "COMPETE_V1_TABLE_3",
+    "COMPETE_V1_TABLE_4",
+    "COMPETE_V1_TABLE_5",
+    "COMPETE_V1_TABLE_9",
+    "EXPERT_COUNT_SECOND_STAGE",
+    "EXPERT_COUNT_UNIT",
+    "MLMOE_GAMMAS",
+    "MLMOE_LAST_CLASS",
+    "MLMOE_SUBFIGURES",
+]
 
 
 def _compared(rows: Iterable[tuple[bool, str]]) -> PrintedEvidence:
@@ -295,29 +320,26 @@ def _second_stage() -> PrintedEvidence:
     )
 
 
-PRINTED: Mapping[str, Callable[[], PrintedEvidence]] = {
-    "mlmoe-gammas": _gammas,
-    "mlmoe-last-class": _last_class,
-    "mlmoe-subfigures": _subfigures,
-    "attention-softmax-entry": _one_entry,
-    "attention-table-2": _sigmoid_scores,
-    "compete-averages": _best_averages,
-    "compete-schedule": _active_layers,
-    "compete-table-4-time": _training_time,
-    "compete-table-12": _two_losses,
-    "compete-table-13": _consistently_best,
-    "compete-v1-table-2": _better_than_smoe,
-    "compete-v1-table-3": _finetuned,
-    "compete-table-1-ranks": _ranks,
-    "compete-table-3": _swaps,
-    "compete-table-4-memory": _memory,
-    "compete-table-10": _drops,
-    "compete-v1-table-2-fixed": _worst_is_fixed,
-    "compete-v1-table-4": _any_frequency,
-    "compete-v1-table-5": _any_alpha,
-    "compete-v1-table-9": _t_test,
-    "compete-v1-table-10": _lower_entropy,
-    "expert-count-unit": _bounded_unit,
-    "expert-count-second-stage": _second_stage,
-}
-"""By name, the comparisons that a sentence makes with the printed numbers."""
+MLMOE_GAMMAS = Trial("mlmoe-gammas", _gammas)
+MLMOE_LAST_CLASS = Trial("mlmoe-last-class", _last_class)
+MLMOE_SUBFIGURES = Trial("mlmoe-subfigures", _subfigures)
+ATTENTION_SOFTMAX_ENTRY = Trial("attention-softmax-entry", _one_entry)
+ATTENTION_TABLE_2 = Trial("attention-table-2", _sigmoid_scores)
+COMPETE_AVERAGES = Trial("compete-averages", _best_averages)
+COMPETE_SCHEDULE = Trial("compete-schedule", _active_layers)
+COMPETE_TABLE_4_TIME = Trial("compete-table-4-time", _training_time)
+COMPETE_TABLE_12 = Trial("compete-table-12", _two_losses)
+COMPETE_TABLE_13 = Trial("compete-table-13", _consistently_best)
+COMPETE_V1_TABLE_2 = Trial("compete-v1-table-2", _better_than_smoe)
+COMPETE_V1_TABLE_3 = Trial("compete-v1-table-3", _finetuned)
+COMPETE_TABLE_1_RANKS = Trial("compete-table-1-ranks", _ranks)
+COMPETE_TABLE_3 = Trial("compete-table-3", _swaps)
+COMPETE_TABLE_4_MEMORY = Trial("compete-table-4-memory", _memory)
+COMPETE_TABLE_10 = Trial("compete-table-10", _drops)
+COMPETE_V1_TABLE_2_FIXED = Trial("compete-v1-table-2-fixed", _worst_is_fixed)
+COMPETE_V1_TABLE_4 = Trial("compete-v1-table-4", _any_frequency)
+COMPETE_V1_TABLE_5 = Trial("compete-v1-table-5", _any_alpha)
+COMPETE_V1_TABLE_9 = Trial("compete-v1-table-9", _t_test)
+COMPETE_V1_TABLE_10 = Trial("compete-v1-table-10", _lower_entropy)
+EXPERT_COUNT_UNIT = Trial("expert-count-unit", _bounded_unit)
+EXPERT_COUNT_SECOND_STAGE = Trial("expert-count-second-stage", _second_stage)

@@ -7,6 +7,7 @@ with the higher likelihood is taken; one atom, far from the truth's two lines, i
 from __future__ import annotations
 
 from experiments.claims.kinds import SlopeEvidence
+from experiments.claims.trial import Trial
 from moestat.rates.rate import fit_rate
 from moestat.sweep.run.cell import run_cell
 from moestat.sweep.spec.experiments import find_spec
@@ -14,13 +15,13 @@ from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import load_spec
 from moestat.sweep.store.record import DONE
 
-__all__ = ["best_of_class"]
+__all__ = ["BEST_OF_CLASS"]
 
 _CURVES = ("lines, unit, k = 2", "lines, unit, k = 3")
 _LARGEST = 1.1e4
 
 
-def best_of_class() -> SlopeEvidence:
+def _best_of_class() -> SlopeEvidence:
     """The slope of the total variation of the better fit, on data of gaussian_competition.
 
     Returns
@@ -49,3 +50,6 @@ def best_of_class() -> SlopeEvidence:
         n_left_out=0,
         n_failed=len(fits) - len(pairs),
     )
+
+
+BEST_OF_CLASS = Trial("class as printed, best of all N' <= 3", _best_of_class)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from experiments.claims import equations, lipschitz
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import Identity, Inequality, Order, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
+from experiments.claims.witnesses import gaussian
 
 __all__ = ["FACTS"]
 
@@ -19,7 +21,7 @@ FACTS = (
         " N*: the loss is N*.",
         "Every truth, for N >= 2 N*.",
         "Put exp(c_i) into eqs. (3), (4) and (13), as the proofs do; moestat judges these.",
-        (Witness("doubled-lines"), Witness("doubled-networks")),
+        (Witness(gaussian.DOUBLED_LINES), Witness(gaussian.DOUBLED_NETWORKS)),
     ),
     Fact(
         "output-weight",
@@ -30,7 +32,7 @@ FACTS = (
         "g is linear in W2: d2g/dW2^2 = 0, and d2g/dW2 db = (1/W2) dg/db.",
         "Every parameter.",
         "Fix W2, or ask for independence of the second derivatives that are left and of products.",
-        (Identity("compete-output-weight"),),
+        (Identity(equations.COMPETE_OUTPUT_WEIGHT),),
         EVERYWHERE,
     ),
     Fact(
@@ -44,7 +46,7 @@ FACTS = (
         " loss eps^2, and b is estimated at n^(-1/8) at best.",
         "Truths with a_j* = 0 for one j, of measure zero.",
         "Assume a_j* is not 0 for every j.",
-        (Sequence("flat-competitor", power=2),),
+        (Sequence(gaussian.FLAT_COMPETITOR, power=2),),
         SPECIAL,
     ),
     Fact(
@@ -72,7 +74,7 @@ FACTS = (
         " n^(-1/(4 m)) at all truths near one.",
         "Every truth, k >= k* + m - 1.",
         "",
-        tuple(Sequence(f"gauss-hermite-{m}", power=2 * m) for m in (2, 3, 4)),
+        tuple(Sequence(path, power=2 * m) for m, path in gaussian.GAUSS_HERMITE.items()),
     ),
     Fact(
         "per-input",
@@ -104,7 +106,7 @@ FACTS = (
         " of at most 2 eps times the integral of B.  Written out in docs/theory/short_proofs.md.",
         "Every such set.",
         "",
-        (Inequality("lemma-k.2", "compete"),),
+        (Inequality(lipschitz.COMPETE_LEMMA_K_2),),
     ),
     Fact(
         "never-active",
@@ -116,7 +118,7 @@ FACTS = (
         " move without a trace.",
         "A set of truths of positive measure.",
         "Assume that every expert is among the top K on a set of inputs of positive measure.",
-        (Witness("never-active"),),
+        (Witness(gaussian.NEVER_ACTIVE),),
         SPECIAL,
     ),
     Fact(
@@ -134,7 +136,7 @@ FACTS = (
         " infinitely many k.  No grid is a cover, and the covering number at .08 is infinite.",
         "Some experts that the lemma allows; for lines see cover-of-lines.",
         "Ask for experts of which two have boundedly many ties, such as lines.",
-        (Inequality("no-cover", "compete-v1"),),
+        (Inequality(lipschitz.COMPETE_V1_NO_COVER),),
         SPECIAL,
     ),
     Fact(
@@ -152,6 +154,6 @@ FACTS = (
         " a' nearly agree.)  Brackets as in entropy-of-lines.",
         "Every bounded set.",
         "",
-        (Inequality("switches", "compete-v1"),),
+        (Inequality(lipschitz.COMPETE_V1_SWITCHES),),
     ),
 )

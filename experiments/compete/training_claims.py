@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.claims import printed
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Check, Printed, TunedContrast
 from experiments.claims.rules import MISPRINT
@@ -71,7 +72,7 @@ CLAIMS = (
         "compete.table-3.averages",
         "Table 3",
         "The average changes are 0.51 and -1.03.",
-        checks=(Printed("compete-table-3"),),
+        checks=(Printed(printed.COMPETE_TABLE_3),),
     ),
     Claim(
         "compete.figure-10",
@@ -121,7 +122,7 @@ CLAIMS = (
         "compete.table-10.text",
         "App. C.1",
         "Accuracy drops by 0.49 without the diversity loss and by 0.30 without competition.",
-        checks=(Printed("compete-table-10", failing=MISPRINT),),
+        checks=(Printed(printed.COMPETE_TABLE_10, failing=MISPRINT),),
         note="The two drops are interchanged: 0.31 and 0.50 by the table.",
     ),
     Claim(
@@ -144,21 +145,21 @@ CLAIMS = (
         "compete.tables-1-2",
         "Tables 1, 2 and 13",
         "By the printed numbers CompeteSMoE has the best average zero-shot scores.",
-        checks=(Printed("compete-averages"),),
+        checks=(Printed(printed.COMPETE_AVERAGES),),
         note=_READ,
     ),
     Claim(
         "compete.table-13",
         "App. F against Table 13",
         "Under this setup CompeteSMoE consistently outperforms all baseline methods.",
-        checks=(Printed("compete-table-13"),),
+        checks=(Printed(printed.COMPETE_TABLE_13),),
         note="On average it does; benchmark by benchmark it does not.",
     ),
     Claim(
         "compete.table-12",
         "Table 12, App. C.5",
         "By the printed numbers the regularised distillation loss is better than without.",
-        checks=(Printed("compete-table-12"),),
+        checks=(Printed(printed.COMPETE_TABLE_12),),
         note=_READ,
     ),
     Claim(
@@ -171,7 +172,7 @@ CLAIMS = (
         "compete.appendix-b.schedule",
         "App. B, after eq. (9), against Sec. 2.3.2",
         "Only 0% to 7% of layers are active at any step.",
-        checks=(Printed("compete-schedule"),),
+        checks=(Printed(printed.COMPETE_SCHEDULE),),
         note="Each layer competes with probability omega = 7%, and deferral moves competitions but"
         " removes none: the mean share is 7%, so that many steps have more.",
     ),
@@ -179,14 +180,14 @@ CLAIMS = (
         "compete.table-4",
         "Table 4",
         "By the printed numbers training takes 3% more time than with SMoE, inference the same.",
-        checks=(Printed("compete-table-4-time"),),
+        checks=(Printed(printed.COMPETE_TABLE_4_TIME),),
         note=_READ,
     ),
     Claim(
         "compete-v1.table-2",
         "Table 2",
         "By the printed numbers CompeteSMoE is better than SMoE in all columns.",
-        checks=(Printed("compete-v1-table-2"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_2),),
         note=_READ,
     ),
     Claim(
@@ -200,7 +201,7 @@ CLAIMS = (
         "Sec. 6.2 against Table 2",
         "A fixed random router is worse than all others.",
         checks=(
-            Printed("compete-v1-table-2-fixed"),
+            Printed(printed.COMPETE_V1_TABLE_2_FIXED),
             *(
                 check
                 for other in (_SMOE, "XMoE", _V1)
@@ -225,7 +226,7 @@ CLAIMS = (
         "compete-v1.table-9",
         "Table 9",
         "The t test of the two times five runs has p = 0.016.",
-        checks=(Printed("compete-v1-table-9"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_9),),
     ),
     Claim(
         "compete-v1.table-10",
@@ -237,7 +238,7 @@ CLAIMS = (
         "compete-v1.table-3",
         "Table 3",
         "By the printed numbers CompeteSMoE has the highest accuracy after finetuning.",
-        checks=(Printed("compete-v1-table-3"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_3),),
         note=_READ,
     ),
     Claim(
@@ -245,38 +246,38 @@ CLAIMS = (
         "Table 2, Sec. 5.2",
         "By the printed numbers sigmoid attention scores higher than softmax attention on most"
         " tasks, at a higher throughput.",
-        checks=(Printed("attention-table-2"),),
+        checks=(Printed(printed.ATTENTION_TABLE_2),),
         note=_READ + "  It is lower on PIQA and SciQ, and the throughputs' intervals overlap.",
     ),
     Claim(
         "compete-v1.table-4.text",
         "Sec. 6.4.1 against Tables 4 and 9",
         "From lambda = 0.03 on CompeteSMoE consistently outperforms SMoE.",
-        checks=(Printed("compete-v1-table-4"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_4),),
     ),
     Claim(
         "compete-v1.table-5.text",
         "Sec. 6.4.2 against Tables 5 and 9",
         "Any alpha of the table gives better performance than SMoE.",
-        checks=(Printed("compete-v1-table-5"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_5),),
     ),
     Claim(
         "compete-v1.table-10.text",
         "App. C.5 against Table 10",
         "CompeteSMoE has lower entropy in four of six routers, and on average.",
-        checks=(Printed("compete-v1-table-10"),),
+        checks=(Printed(printed.COMPETE_V1_TABLE_10),),
     ),
     Claim(
         "compete.table-4.memory",
         "Sec. 5.3 against Table 4",
         "Peak memory is up to 5% above that of the other methods.",
-        checks=(Printed("compete-table-4-memory"),),
+        checks=(Printed(printed.COMPETE_TABLE_4_MEMORY),),
     ),
     Claim(
         "compete.table-1.ranks",
         "Table 1",
         "The average ranks are those of the printed accuracies.",
-        checks=(Printed("compete-table-1-ranks"),),
+        checks=(Printed(printed.COMPETE_TABLE_1_RANKS),),
     ),
     *(
         Claim(f"{paper}.{name}", place, statement, untested=_SCALE.format(scale))

@@ -7,9 +7,11 @@ can tell, are listed so that none is passed over.
 
 from __future__ import annotations
 
+from experiments.claims import printed
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Contrast, Inequality, Printed
 from experiments.claims.rules import MISPRINT
+from experiments.expert_count.trials import TRIALS
 
 __all__ = ["CLAIMS"]
 
@@ -103,7 +105,7 @@ _NOTES = {
 
 def _lemma(number: int, statement: str) -> Claim:
     name, fact = f"lemma-{number}", _PROVED.get(number)
-    tried = (Inequality(name),) if number in _TRIED and not fact else ()
+    tried = (Inequality(TRIALS[name]),) if number in _TRIED and not fact else ()
     fails = ("quadratic-growth",) if number == 27 else ()
     quoted = number == 14
     why = _UNSUPPORTED.get(name, "")
@@ -213,7 +215,7 @@ CLAIMS = (
         "expert-count.equation-76",
         "(76)",
         "Each expert has y f <= 0 on the training examples of its cluster.",
-        checks=(Inequality("equation-76", failing=MISPRINT),),
+        checks=(Inequality(TRIALS["equation-76"], failing=MISPRINT),),
         note="Its sign is reversed: the proof, (77), shows y f > 0, as zero training error needs.",
     ),
     Claim(
@@ -227,14 +229,14 @@ CLAIMS = (
         "expert-count.lemma-16.activation",
         "Lemma 16, proof, against (11), (23), (73)",
         "The activation is bounded.",
-        checks=(Printed("expert-count-unit"),),
+        checks=(Printed(printed.EXPERT_COUNT_UNIT),),
         note="sigma(z) = z^3 by the derivatives used.  The lemma stands: arguments are bounded.",
     ),
     Claim(
         "expert-count.second-stage",
         "Remark after Lemma 24, against Lemma 16 and (55)",
         "The second stage reaches steps of order 1 / eta, not 1 / (eta M^2).",
-        checks=(Printed("expert-count-second-stage"),),
+        checks=(Printed(printed.EXPERT_COUNT_SECOND_STAGE),),
         note="Lemmas 16 to 24 are stated and proved up to T_2 = 1 / (eta M^2).",
     ),
     *(

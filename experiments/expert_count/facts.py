@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import Inequality
 from experiments.claims.rules import EVERYWHERE, SPECIAL
+from experiments.expert_count.trials import TRIALS
 
 __all__ = ["FACTS"]
 
@@ -22,7 +23,7 @@ FACTS = (
         "  Each proof is written out in docs/theory/short_proofs.md.",
         "Every vector of scores; probabilities are computed exactly, as integrals of polynomials.",
         "",
-        tuple(Inequality(f"lemma-{number}") for number in (1, 17, 21, 25, 26)),
+        tuple(Inequality(TRIALS[f"lemma-{number}"]) for number in (1, 17, 21, 25, 26)),
     ),
     Fact(
         "concentration",
@@ -42,7 +43,7 @@ FACTS = (
         " written out in docs/theory/short_proofs.md; draws are counted as a check of the writing.",
         "Every law of Definition 1.",
         "",
-        tuple(Inequality(f"lemma-{number}") for number in (4, 5, 7, 9)),
+        tuple(Inequality(TRIALS[f"lemma-{number}"]) for number in (4, 5, 7, 9)),
     ),
     Fact(
         "short-steps",
@@ -60,7 +61,7 @@ FACTS = (
         " docs/theory/short_proofs.md.",
         "Every sample and every path of Algorithm 1.",
         "",
-        tuple(Inequality(f"lemma-{number}") for number in (10, 11, 16)),
+        tuple(Inequality(TRIALS[f"lemma-{number}"]) for number in (10, 11, 16)),
     ),
     Fact(
         "first-signal",
@@ -83,7 +84,7 @@ FACTS = (
         " docs/theory/short_proofs.md.",
         "Every start with a positive product with a signal, as Lemma 6 has it.",
         "M = O(sigma_0^-0.125), as far as Lemmas 10 and 11 go; main term: O(sigma_0^-0.2).",
-        (Inequality("lemma-14"), Inequality("lemma-14.only-when")),
+        (Inequality(TRIALS["lemma-14"]), Inequality(TRIALS["lemma-14.only-when"])),
         EVERYWHERE,
     ),
     Fact(
@@ -101,7 +102,7 @@ FACTS = (
         " where no eta meets the condition, and Lemma 18 at G = 1.",
         "G near 1 and A near x0; for eta <= G x0 / 2 none.",
         "Ask for eta <= G x0 / 2 and say 2 (1 + G) / G.",
-        (Inequality("lemma-27"), Inequality("lemma-27.printed")),
+        (Inequality(TRIALS["lemma-27"]), Inequality(TRIALS["lemma-27.printed"])),
         SPECIAL,
     ),
     Fact(
@@ -113,6 +114,6 @@ FACTS = (
         "It is proportional to 1(m_i = m) - pi_m, which sums to 0 over m.",
         "Every sample and every parameter.",
         "",
-        (Inequality("lemma-8"),),
+        (Inequality(TRIALS["lemma-8"]),),
     ),
 )

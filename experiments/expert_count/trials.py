@@ -7,39 +7,23 @@ rounding, where the inequality holds.  Constants that the paper leaves open are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy import stats
 
 from experiments.claims.kinds import InequalityEvidence
+from experiments.claims.trial import Trial
 from experiments.expert_count import growth, stages
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray
 from moestat.networks import Network, PatchLaw, expert_errors, train
 from moestat.networks.expert_count.passes import Passes
 
-__all__ = ["TRIALS", "Trial"]
+__all__ = ["TRIALS"]
 
 _SEED = 20
 _DRAWS = 400
-
-
-@dataclass(frozen=True)
-class Trial:
-    """An inequality and what evaluates it.
-
-    Parameters
-    ----------
-    text : str
-        The inequality, and where it is evaluated.
-    evidence : callable
-        ``evidence()``: its largest excess.
-    """
-
-    text: str
-    evidence: Callable[[], InequalityEvidence]
 
 
 def _scores(rng: np.random.Generator) -> FloatArray:
@@ -198,38 +182,46 @@ def _equation_76() -> InequalityEvidence:
     return InequalityEvidence(float(margins.max()), int(mine.sum()), "margins of the own cluster")
 
 
-TRIALS = {
-    "lemma-1": Trial("|p - p'| <= M^2 |h - h'|, in the largest entry", _lemma_1),
-    "lemma-2": Trial(
+_EVALUATED: Mapping[str, tuple[str, Callable[[], InequalityEvidence]]] = {
+    "lemma-1": ("|p - p'| <= M^2 |h - h'|, in the largest entry", _lemma_1),
+    "lemma-2": (
         "experts err less on the cluster of their start than on others, and than with independent"
         " weights",
         _lemma_2,
     ),
-    "lemma-3": Trial("with independent weights mean errors are at least 1 / (2 K)", _lemma_3),
-    "lemma-4": Trial("sums (8) to (10) lie within B sqrt(2 n log(2 S / delta))", stages.lemma_4),
-    "lemma-5": Trial("norms and inner products of noise patches, by normal tails", stages.lemma_5),
-    "lemma-6": Trial("all three statements hold with probability at least 1 - delta", _lemma_6),
-    "lemma-7": Trial("inner products of initial weights, by normal tails", stages.lemma_7),
-    "lemma-8": Trial("the router's gradients add up to 0", _lemma_8),
-    "lemma-9": Trial("gradients lie within B sqrt(2 log(2 S / delta) / n)", stages.lemma_9),
-    "lemma-10": Trial("six bounds that follow from steps of length eta", stages.lemma_10),
-    "lemma-11": Trial("|P - 1/M| <= M^2 max |h|", stages.lemma_11),
-    "lemma-14": Trial(
+    "lemma-3": ("with independent weights mean errors are at least 1 / (2 K)", _lemma_3),
+    "lemma-4": ("sums (8) to (10) lie within B sqrt(2 n log(2 S / delta))", stages.lemma_4),
+    "lemma-5": ("norms and inner products of noise patches, by normal tails", stages.lemma_5),
+    "lemma-6": ("all three statements hold with probability at least 1 - delta", _lemma_6),
+    "lemma-7": ("inner products of initial weights, by normal tails", stages.lemma_7),
+    "lemma-8": ("the router's gradients add up to 0", _lemma_8),
+    "lemma-9": ("gradients lie within B sqrt(2 log(2 S / delta) / n)", stages.lemma_9),
+    "lemma-10": ("six bounds that follow from steps of length eta", stages.lemma_10),
+    "lemma-11": ("|P - 1/M| <= M^2 max |h|", stages.lemma_11),
+    "lemma-14": (
         "eta T^(m) lies between multiples of M^2 sigma_0^0.9 that do not depend on M and sigma_0",
         growth.lemma_14,
     ),
-    "lemma-14.only-when": Trial(
-        "T^(m) < T_1 at M = sigma_0^-0.1, at sigma_0 = 1e-6 to 1e-12", growth.only_when
+    "lemma-14.only-when": (
+        "T^(m) < T_1 at M = sigma_0^-0.1, at sigma_0 = 1e-6 to 1e-12",
+        growth.only_when,
     ),
-    "lemma-16": Trial("the chosen expert's gate is at least 1 / (e M)", stages.lemma_16),
-    "lemma-17": Trial("gates change by at most delta, routing by at most M^2 delta", _lemma_17),
-    "lemma-21": Trial("|pi - pi'| <= 2 Delta, |p - p'| <= M^2 Delta", _lemma_21),
-    "lemma-25": Trial("|p_m - p_m'| <= M^2 |h_m - h_m'|", _lemma_25),
-    "lemma-26": Trial("p_m = 0 if h_m is below the largest score by 1", _lemma_26),
-    "lemma-27": Trial("y <= 2 (1 + G) / G y_0 until x passes A, eta <= G x_0 / 2", growth.lemma_27),
-    "lemma-27.printed": Trial(
-        "y G / y_0 exceeds any constant as G tends to 1 and A to x_0", growth.lemma_27_printed
+    "lemma-16": ("the chosen expert's gate is at least 1 / (e M)", stages.lemma_16),
+    "lemma-17": ("gates change by at most delta, routing by at most M^2 delta", _lemma_17),
+    "lemma-21": ("|pi - pi'| <= 2 Delta, |p - p'| <= M^2 Delta", _lemma_21),
+    "lemma-25": ("|p_m - p_m'| <= M^2 |h_m - h_m'|", _lemma_25),
+    "lemma-26": ("p_m = 0 if h_m is below the largest score by 1", _lemma_26),
+    "lemma-27": ("y <= 2 (1 + G) / G y_0 until x passes A, eta <= G x_0 / 2", growth.lemma_27),
+    "lemma-27.printed": (
+        "y G / y_0 exceeds any constant as G tends to 1 and A to x_0",
+        growth.lemma_27_printed,
     ),
-    "equation-76": Trial("y f_m <= 0 on the examples of its own cluster", _equation_76),
+    "equation-76": ("y f_m <= 0 on the examples of its own cluster", _equation_76),
 }
-"""Trials by name."""
+"""What each lemma or equation says, and what evaluates it."""
+
+TRIALS: Mapping[str, Trial[InequalityEvidence]] = {
+    place: Trial(f"expert-count {place}", evaluate, text)
+    for place, (text, evaluate) in _EVALUATED.items()
+}
+"""By lemma or equation."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from experiments.claims import equations
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
     Bound,
@@ -287,8 +288,8 @@ CLAIMS = (
         "The relation of eq. (8) no longer holds with the Euclidean score.",
         EUCLIDEAN,
         checks=(
-            Identity("mlmoe-11", claimed=False),
-            Identity("mlmoe-11-with-1/tau", claimed=False),
+            Identity(equations.MLMOE_11, claimed=False),
+            Identity(equations.MLMOE_11_WITH_1_TAU, claimed=False),
         ),
     ),
     Claim(
@@ -363,7 +364,7 @@ CLAIMS = (
         "App. A.2, proof of Theorem 2",
         "du/dtau = -(1/tau) (alpha' du/dalpha + beta du/dbeta).",
         INNER,
-        checks=(Identity("mlmoe-8-with-1/tau"),),
+        checks=(Identity(equations.MLMOE_8_WITH_1_TAU),),
     ),
     Claim(
         "mlmoe.assumption-3",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from experiments.claims import equations, lipschitz
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import Identity, Inequality, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
+from experiments.claims.witnesses import classes
+from experiments.mlmoe import independence
 
 __all__ = ["FACTS"]
 
@@ -23,7 +26,7 @@ FACTS = (
         "Truths with k* = 2 and s_2 = -s_1, of measure zero; Table 2's sigmoid truth is one of"
         " them.  Only gate parameters move, so that nothing follows for the experts.",
         "Assume s_i is not -s_j for i different from j.",
-        (Witness("opposite-scores"),),
+        (Witness(classes.OPPOSITE_SCORES),),
         SPECIAL,
     ),
     Fact(
@@ -46,9 +49,9 @@ FACTS = (
         "Assume alpha_i* is neither alpha_j* nor -alpha_j* for i different from j, which covers"
         " opposite-scores, too.",
         (
-            Witness("parallel-gates-sigmoid"),
-            Witness("opposite-slopes"),
-            Witness("parallel-gates-sigmoid-euclidean"),
+            Witness(classes.PARALLEL_GATES),
+            Witness(classes.OPPOSITE_SLOPES),
+            Witness(classes.PARALLEL_GATES_EUCLIDEAN),
         ),
         SPECIAL,
     ),
@@ -70,7 +73,7 @@ FACTS = (
         " sample of a size to be had tells it from 0.  Written out in docs/theory/short_proofs.md.",
         "All truths outside a set of measure zero.  No measure near such a truth has its density.",
         "",
-        (Inequality("second-order", "mlmoe"),),
+        (Inequality(independence.SECOND_ORDER),),
     ),
     Fact(
         "constant-gate",
@@ -83,7 +86,7 @@ FACTS = (
         "Truths with alpha_j* = 0 for one j, of measure zero, which A.4 allows as long as another"
         " alpha is not 0.",
         "Assume alpha_j* is not 0 for every j.",
-        (Witness("constant-gate"),),
+        (Witness(classes.CONSTANT_GATE),),
         SPECIAL,
     ),
     Fact(
@@ -100,7 +103,7 @@ FACTS = (
         " sentence as meant has the fitted measure normalised like the truth.",
         "Pin one gamma of the fitted measure too, or scale its masses to the truth's total: moestat"
         " does the latter in every other check.",
-        (Witness("common-factor"),),
+        (Witness(classes.COMMON_FACTOR),),
     ),
     Fact(
         "constant-experts",
@@ -113,12 +116,7 @@ FACTS = (
         "Truths with a_j* = 0 for one j, of measure zero, which A.1 to A.4 allow; k >= k* + 1.",
         "Assume that a_j* is not 0 for every j; for K >= 3 classes this is not enough, see"
         " equal-slopes.",
-        (
-            Witness("mixed-constants-sigmoid"),
-            Witness("mixed-constants-sigmoid-euclidean"),
-            Witness("mixed-constants-sigmoid-inner"),
-            Witness("mixed-constants-softmax"),
-        ),
+        tuple(map(Witness, classes.MIXED_CONSTANTS)),
         SPECIAL,
     ),
     Fact(
@@ -134,12 +132,7 @@ FACTS = (
         "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 2.",
         "Assume distinct gates, or class slopes of each expert pairwise distinct; a_j* not 0 is not"
         " enough for K >= 3, see shared-slopes.",
-        (
-            Witness("shared-gate-sigmoid"),
-            Witness("shared-gate-sigmoid-euclidean"),
-            Witness("shared-gate-sigmoid-inner"),
-            Witness("shared-gate-softmax"),
-        ),
+        tuple(map(Witness, classes.SHARED_GATE)),
         SPECIAL,
     ),
     Fact(
@@ -156,10 +149,7 @@ FACTS = (
         " to A.4 allow and Regime 1 of softmax does; k >= k* + 1.  constant-experts is the case of"
         " all slopes equal.",
         "Assume that the K class slopes of each expert (the last one is 0) are pairwise distinct.",
-        tuple(
-            Witness(f"equal-slopes-{gate}")
-            for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax")
-        ),
+        tuple(map(Witness, classes.EQUAL_SLOPES)),
         SPECIAL,
     ),
     Fact(
@@ -173,10 +163,7 @@ FACTS = (
         " keeps these.  All Voronoi cells hold one atom.",
         "Truths with two such experts, k = k*, of measure zero; for softmax they are in Regime 1.",
         "Assume pairwise distinct class slopes, or distinct gates.",
-        tuple(
-            Witness(f"shared-slopes-{gate}")
-            for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax")
-        ),
+        tuple(map(Witness, classes.SHARED_SLOPES)),
         SPECIAL,
     ),
     Fact(
@@ -189,7 +176,7 @@ FACTS = (
         " alpha, beta), and tau, are free.",
         "Every truth with k* = 1.  The expert is identified.",
         "Assume k* >= 2.",
-        (Witness("single-expert-sigmoid"), Witness("single-expert-sigmoid-euclidean")),
+        (Witness(classes.SINGLE_EXPERT), Witness(classes.SINGLE_EXPERT_EUCLIDEAN)),
         SPECIAL,
     ),
     Fact(
@@ -207,7 +194,7 @@ FACTS = (
         "Every truth.  Experts do not move: slow experts do not follow from it.",
         "Set tau = 1, or one norm.  Then Theorem 2's reason is gone, see the explorer's case"
         " mlmoe-2-identified.",
-        (Witness("temperature-scale"),),
+        (Witness(classes.TEMPERATURE_SCALE),),
         EVERYWHERE,
     ),
     Fact(
@@ -221,7 +208,7 @@ FACTS = (
         "d = 1 only: for d >= 2 |alpha - x| is not linear on any open set.  There the truths with a"
         " position outside are a set of positive measure; Table 4's truth is one of them.",
         "Assume alpha_j* within the interior of the inputs' support, or d >= 2.",
-        (Witness("positions-outside"),),
+        (Witness(classes.POSITIONS_OUTSIDE),),
         SPECIAL,
     ),
     Fact(
@@ -236,7 +223,7 @@ FACTS = (
         " into one; no estimator has to go there.",
         "Every truth.",
         "Say that fits with exactly k > k* atoms do not converge.",
-        (Identity("mlmoe-plain-gate"),),
+        (Identity(equations.MLMOE_PLAIN_GATE),),
     ),
     Fact(
         "sums-of-gates",
@@ -248,7 +235,7 @@ FACTS = (
         " both sides being analytic; as q grows the left side tends to 2 and the right one to 1.",
         "Every truth whose score varies with the input.",
         "",
-        (Identity("attention-sums-of-gates", claimed=False),),
+        (Identity(equations.ATTENTION_SUMS_OF_GATES, claimed=False),),
     ),
     Fact(
         "temperature-equation",
@@ -260,7 +247,7 @@ FACTS = (
         " functions.  The proof in App. A.2 uses this one.",
         "Every parameter.",
         "Put the second term into the bracket.",
-        (Identity("mlmoe-8", claimed=False), Identity("mlmoe-8-with-1/tau")),
+        (Identity(equations.MLMOE_8, claimed=False), Identity(equations.MLMOE_8_WITH_1_TAU)),
     ),
     Fact(
         "entropy-of-classes",
@@ -277,6 +264,6 @@ FACTS = (
         " docs/theory/short_proofs.md.",
         "Every bounded set.",
         "",
-        (Inequality("lemma-2", "mlmoe"),),
+        (Inequality(lipschitz.MLMOE_LEMMA_2),),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from experiments.claims import printed
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Printed, Replayed
 from experiments.claims.rules import MISPRINT
@@ -76,21 +77,21 @@ CLAIMS = (
         "Tables 2 and 4, against A.3",
         "The truths of the experiments have gamma_2* = 0.",
         SIGMOID,
-        checks=(Printed("mlmoe-gammas"),),
+        checks=(Printed(printed.MLMOE_GAMMAS),),
     ),
     Claim(
         "mlmoe.table-2.last-class",
         "Table 2, against A.3",
         "The sigmoid truth has slope and intercept 0 in its last class.",
         SIGMOID,
-        checks=(Printed("mlmoe-last-class"),),
+        checks=(Printed(printed.MLMOE_LAST_CLASS),),
     ),
     Claim(
         "mlmoe.appendix-c.3.subfigures",
         "App. C.3",
         "The Euclidean curves are those of subfigures (b) and (e).",
         EUCLIDEAN,
-        checks=(Printed("mlmoe-subfigures", failing=MISPRINT),),
+        checks=(Printed(printed.MLMOE_SUBFIGURES, failing=MISPRINT),),
         note="Right for the inner product; by the caption they are (c) and (f).",
     ),
     Claim(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from experiments.catalogue import CLAIMS, FACTS
+from experiments.claims import equations, printed
 from experiments.claims.claim import PAPERS, Claim
-from experiments.claims.equations import EQUATIONS
 from experiments.claims.kinds import (
     Bound,
     Condition,
@@ -18,9 +18,9 @@ from experiments.claims.kinds import (
     Slope,
     Witness,
 )
-from experiments.claims.printed import PRINTED
 from experiments.claims.rules import decide
-from experiments.claims.witnesses import PAIRS, SEQUENCES
+from experiments.claims.trial import Trial
+from experiments.claims.witnesses import Pair, Path, classes, gaussian, regressions
 from experiments.explorer import CASES
 from moestat.metrics.losses import LOSSES
 from moestat.sweep.kinds.fit.spec import loss_label
@@ -114,11 +114,21 @@ def test_slopes_name_a_curve_and_a_quantity_of_it(claim, check):
     assert check.exponent < 0
 
 
-def test_witnesses_sequences_and_equations_exist_and_are_all_used():
-    assert {check.pair for _, check in checks(Witness)} == set(PAIRS)
-    assert {check.sequence for _, check in checks(Sequence)} == set(SEQUENCES)
-    assert {check.equation for _, check in checks(Identity)} == set(EQUATIONS)
-    assert {check.sentence for _, check in checks(Printed)} == set(PRINTED)
+def members(kind, *modules):
+    """Names of all instances of a kind in modules, in their tuples and mappings, too."""
+    found = [value for module in modules for value in vars(module).values()]
+    found += [each for value in found if isinstance(value, tuple) for each in value]
+    found += [each for value in found if isinstance(value, dict) for each in value.values()]
+    return {each.name for each in found if isinstance(each, kind)}
+
+
+def test_witnesses_sequences_and_equations_are_all_used():
+    witnesses = classes, gaussian, regressions
+    assert {check.pair.name for _, check in checks(Witness)} == members(Pair, *witnesses)
+    assert {check.sequence.name for _, check in checks(Sequence)} == members(Path, *witnesses)
+    named = {check.equation.name for _, check in checks(Identity)}
+    assert named == members(equations.Equation, equations)
+    assert {check.sentence.name for _, check in checks(Printed)} == members(Trial, printed)
 
 
 def test_every_fact_decides_a_claim_and_refutes_only_with_a_scope():

@@ -9,7 +9,7 @@ import pytest
 from experiments.catalogue import FACTS
 from experiments.claims.fact import Fact
 from experiments.claims.kinds import PairEvidence, Witness
-from experiments.claims.witnesses import PAIRS
+from experiments.claims.witnesses import classes
 from experiments.mlmoe.independence import least_singular_value
 from experiments.verify import verify_fact
 from moestat import Uniform, family, total_variation, voronoi_loss
@@ -22,15 +22,15 @@ def test_every_fact_is_reproduced_alone(name):
 
 
 def test_a_pair_with_two_densities_confirms_nothing():
-    check = Witness("opposite-scores")
-    near = PAIRS["opposite-scores"]
+    check = Witness(classes.OPPOSITE_SCORES)
+    near = classes.OPPOSITE_SCORES
     moved = replace(near, other_blocks={**near.other_blocks, "gamma": [0.0, 0.0]}, draw=None)
     assert check.judge(near.evidence()) == "supports"
     assert check.judge(moved.evidence()) == "open"
 
 
 def test_both_conventions_of_masses_are_known_for_opposite_scores():
-    pair = PAIRS["opposite-scores"]
+    pair = classes.OPPOSITE_SCORES
     measures = [
         pair.other.measure(pair.other.pack(pair.other_blocks)),
         pair.truth.measure(pair.truth.pack(pair.true_blocks)),
@@ -64,24 +64,22 @@ def test_a_fact_needs_a_scope_that_is_known_and_a_check():
 
 def test_the_worst_of_several_truths_decides():
     worst = PairEvidence(1e-17, 0.0, 0.5, n_truths=5)
-    assert Witness("common-factor").judge(worst) == "supports"
-    assert PAIRS["common-factor"].evidence().n_truths == 5
+    assert Witness(classes.COMMON_FACTOR).judge(worst) == "supports"
+    assert classes.COMMON_FACTOR.evidence().n_truths == 5
 
 
 def test_experts_that_share_a_gate_differ_in_cells_of_one():
-    for gate in ("sigmoid", "sigmoid-euclidean", "sigmoid-inner", "softmax"):
-        for kind in ("gate", "slopes"):
-            pair = PAIRS[f"shared-{kind}-{gate}"]
-            measures = [
-                pair.other.measure(pair.other.pack(pair.other_blocks)),
-                pair.truth.measure(pair.truth.pack(pair.true_blocks)),
-            ]
-            terms = voronoi_terms(*measures, pair.loss, **pair.options)
-            assert terms.cell_sizes.tolist() == [1, 1, 1]
+    for pair in (*classes.SHARED_GATE, *classes.SHARED_SLOPES):
+        measures = [
+            pair.other.measure(pair.other.pack(pair.other_blocks)),
+            pair.truth.measure(pair.truth.pack(pair.true_blocks)),
+        ]
+        terms = voronoi_terms(*measures, pair.loss, **pair.options)
+        assert terms.cell_sizes.tolist() == [1, 1, 1]
 
 
 def test_distinct_class_slopes_end_the_split_of_one_expert():
-    pair = PAIRS["equal-slopes-softmax"]
+    (pair,) = (each for each in classes.EQUAL_SLOPES if each.name == "equal-slopes-softmax")
 
     def apart(second):
         rows = lambda blocks: [  # noqa: E731
@@ -97,9 +95,10 @@ def test_distinct_class_slopes_end_the_split_of_one_expert():
     assert apart(1.1) > 1e-4
 
 
-@pytest.mark.parametrize("name", ["parallel-gates-sigmoid", "opposite-slopes"])
-def test_a_third_gate_needs_slopes_that_are_equal_or_opposite(name):
-    pair = PAIRS[name]
+@pytest.mark.parametrize(
+    "pair", [classes.PARALLEL_GATES, classes.OPPOSITE_SLOPES], ids=lambda pair: pair.name
+)
+def test_a_third_gate_needs_slopes_that_are_equal_or_opposite(pair):
     turned = {
         blocks: {
             **getattr(pair, blocks),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.claims import equations
 from experiments.claims.kinds import Far, FarEvidence, Identity, IdentityEvidence, Missing
 from experiments.verify.results import CheckResult
 from experiments.verify.steady import agree, steady
@@ -30,7 +31,7 @@ def test_values_agree_up_to_rounding(one, two, same):
 
 
 def test_what_is_seen_again_keeps_its_digits():
-    check = Identity("attention-row")
+    check = Identity(equations.ATTENTION_ROW)
     kept = CheckResult(check, IdentityEvidence(0.0), "computed")
     assert steady(CheckResult(check, IdentityEvidence(1e-16), "computed"), kept) is kept
     other = CheckResult(check, IdentityEvidence(0.5), "computed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from experiments.claims.kinds import Printed, TunedContrast
-from experiments.claims.printed import PRINTED
 from experiments.compete.training_claims import CLAIMS
 from experiments.verify.measured import measured
 from moestat.sweep.kinds.training.analysis import METRICS
@@ -75,7 +74,7 @@ def test_methods_are_compared_each_at_its_best_point(tmp_path):
 def test_arithmetic_of_the_tables(claim, against):
     (found,) = (each for each in CLAIMS if each.id == claim)
     (check,) = (each for each in found.checks if isinstance(each, Printed))
-    evidence = PRINTED[check.sentence]()
+    evidence = check.sentence.evidence()
     assert len(evidence.against) == len(against)
     assert all(words in told for words, told in zip(against, evidence.against, strict=True))
     assert check.judge(evidence) == ("refutes" if against else "supports")

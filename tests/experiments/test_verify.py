@@ -13,17 +13,19 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.catalogue import CLAIMS, FACTS
+from experiments.claims import equations
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
     Condition,
     Identity,
+    Inequality,
     Missing,
     PairEvidence,
     Slope,
     SlopeEvidence,
-    Witness,
 )
 from experiments.claims.rules import VERDICTS
+from experiments.claims.trial import Trial
 from experiments.folders import FIGURES
 from experiments.verify import (
     CheckResult,
@@ -176,15 +178,18 @@ def test_verdicts_follow_the_evidence():
 
 
 def test_analyses_that_fail_are_broken_and_those_without_a_library_are_not(monkeypatch):
-    found = analyse(Witness("no-such-pair"), quick=True)
+    def fail():
+        raise KeyError("no-such-truth")
+
+    found = analyse(Inequality(Trial("mlmoe lost", fail)), quick=True)
     assert found.broken
-    assert "no-such-pair" in found.why
+    assert "no-such-truth" in found.why
 
     def without(*_):
         raise ImportError("needs sympy")
 
     monkeypatch.setattr(Identity, "gather", without)
-    assert analyse(Identity("mlmoe-8"), quick=True) == Missing("needs sympy")
+    assert analyse(Identity(equations.MLMOE_8), quick=True) == Missing("needs sympy")
 
 
 def test_a_condition_is_checked_as_printed():

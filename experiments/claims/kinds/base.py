@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from experiments.claims import rules
 
-__all__ = ["Check", "Evidence", "Missing"]
+__all__ = ["Check", "Evidence", "Missing", "Subject"]
 
 
 class Evidence:
@@ -38,6 +38,27 @@ class Missing(Evidence):
     def text(self) -> str:
         """Why there is none."""
         return self.why
+
+
+E = TypeVar("E", bound=Evidence, covariant=True)
+
+
+class Subject(Protocol[E]):
+    """What a check asks: an equation, a pair of measures, a sentence of a paper."""
+
+    @property
+    def name(self) -> str:
+        """Name, by which evidence is kept."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """What it says, or how it meets the assumptions of its claim."""
+        ...
+
+    def evidence(self) -> E:
+        """What is found, computed anew."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

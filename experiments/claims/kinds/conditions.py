@@ -17,6 +17,7 @@ from experiments.claims.rules import (
     REFUTES,
     SUPPORTS,
 )
+from moestat.theory.identifiability import check_condition
 
 __all__ = ["Condition", "DependenceEvidence", "judge_dependence"]
 
@@ -107,8 +108,6 @@ class Condition(Check):
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from moestat.theory.identifiability import check_condition
-
         found = check_condition(self.condition, self.expert, exact=False)
         relations = [str(relation) for part in found.parts for relation in part.primitive]
         worst = min(found.parts, key=lambda part: part.rank.rank - part.rank.n_functions)

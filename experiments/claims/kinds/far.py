@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from experiments.claims.kinds.base import Check, Evidence
 from experiments.claims.rules import APART, LAW, OPEN, REFUTES, STARTS, SUPPORTS
+from experiments.explorer import CASES
+from moestat.theory.identifiability.far import find_far
 
 __all__ = ["Far", "FarEvidence", "judge_far"]
 
@@ -84,9 +86,6 @@ class Far(Check):
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.explorer import CASES
-        from moestat.theory.identifiability.far import find_far
-
         case = CASES[self.case]
         fitted, true_family, truth = case.families()
         found = find_far(

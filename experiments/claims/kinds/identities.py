@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import EQUAL, EVERYWHERE, OPEN, PROVED, REFUTES, SUPPORTS, UNEQUAL
 
 __all__ = ["Identity", "IdentityEvidence", "judge_identity"]
@@ -48,13 +48,13 @@ class Identity(Check):
 
     Parameters
     ----------
-    equation : str
-        A name in `experiments.claims.equations.EQUATIONS`.
+    equation : Subject
+        One of `experiments.claims.equations`.
     claimed : bool
         Whether the claim is that it holds.
     """
 
-    equation: str
+    equation: Subject[IdentityEvidence]
     claimed: bool = True
 
     @property
@@ -70,20 +70,16 @@ class Identity(Check):
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"equation, {self.equation}"
+        return f"equation, {self.equation.name}"
 
     @property
     def about(self) -> str:
         """The equation."""
-        from experiments.claims.equations import EQUATIONS
-
-        return EQUATIONS[self.equation].text
+        return self.equation.about
 
     def _rule(self, evidence: IdentityEvidence) -> str:
         return judge_identity(evidence, self.claimed)
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.claims.equations import EQUATIONS
-
-        return EQUATIONS[self.equation].evidence()
+        return self.equation.evidence()

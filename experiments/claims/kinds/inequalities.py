@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import EQUAL, EVERYWHERE, OPEN, REFUTES, SUPPORTS
 
 __all__ = ["Inequality", "InequalityEvidence", "judge_inequality"]
@@ -57,18 +57,15 @@ class Inequality(Check):
 
     Parameters
     ----------
-    trial : str
-        A name in `experiments.expert_count.trials.TRIALS`; of another paper one in
-        `experiments.claims.lipschitz.TRIALS`, which has the paper in front.
-    paper : str
-        Short name of the paper.
+    trial : Subject
+        One of `experiments.claims.lipschitz`, `experiments.expert_count.trials` or
+        `experiments.mlmoe.independence`; its name begins with the paper.
     failing : str
         What it amounts to if it fails; the trials are at random instances, or at all that the
         paper names.
     """
 
-    trial: str
-    paper: str = "expert-count"
+    trial: Subject[InequalityEvidence]
     failing: str = EVERYWHERE
 
     @property
@@ -79,16 +76,11 @@ class Inequality(Check):
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"inequality, {self.paper} {self.trial}"
+        return f"inequality, {self.trial.name}"
 
     def _rule(self, evidence: InequalityEvidence) -> str:
         return judge_inequality(evidence)
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.claims import lipschitz
-        from experiments.expert_count.trials import TRIALS
-
-        if self.paper != "expert-count":
-            return lipschitz.TRIALS[f"{self.paper} {self.trial}"]()
-        return TRIALS[self.trial].evidence()
+        return self.trial.evidence()

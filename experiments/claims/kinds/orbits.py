@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from experiments.claims.kinds.base import Check, Evidence, Missing
 from experiments.claims.rules import CLEAR, GAP, LAW, OPEN, REFUTES, STARTS, SUPPORTS
+from experiments.explorer import CASES
+from moestat.theory.identifiability import find_orbits
 
 __all__ = ["Orbit", "OrbitEvidence", "judge_orbit"]
 
@@ -89,9 +91,6 @@ class Orbit(Check):
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.explorer import CASES
-        from moestat.theory.identifiability import find_orbits
-
         case = CASES[self.case]
         fitted, true_family, truth = case.families()
         found = find_orbits(

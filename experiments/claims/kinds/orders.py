@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from experiments.claims.kinds.base import Check, Evidence
 from experiments.claims.rules import OPEN, PROVED, REFUTES, SUPPORTS
+from moestat.theory.polynomial_systems import order
 
 __all__ = ["Order", "OrderEvidence", "judge_order"]
 
@@ -86,7 +87,5 @@ class Order(Check):
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from moestat.theory.polynomial_systems import order
-
         found = order(self.m)
         return OrderEvidence(self.m, found.at_least, found.at_most)

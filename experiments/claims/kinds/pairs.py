@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import APART, OPEN, PROVED, SAME, SUPPORTS
 
 __all__ = ["PairEvidence", "Witness", "judge_pair"]
@@ -56,11 +56,11 @@ class Witness(Check):
 
     Parameters
     ----------
-    pair : str
-        A name in `experiments.claims.witnesses.PAIRS`.
+    pair : Subject
+        One of `experiments.claims.witnesses`.
     """
 
-    pair: str
+    pair: Subject[PairEvidence]
 
     @property
     def strength(self) -> str:
@@ -70,20 +70,16 @@ class Witness(Check):
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"pair, {self.pair}"
+        return f"pair, {self.pair.name}"
 
     @property
     def about(self) -> str:
         """How the measures meet the assumptions, and why their densities agree."""
-        from experiments.claims.witnesses import PAIRS
-
-        return PAIRS[self.pair].allows
+        return self.pair.about
 
     def _rule(self, evidence: PairEvidence) -> str:
         return judge_pair(evidence, SUPPORTS)
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.claims.witnesses import PAIRS
-
-        return PAIRS[self.pair].evidence()
+        return self.pair.evidence()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import CONTRADICTED, PROVED, REFUTES, SUPPORTS
 
 __all__ = ["Printed", "PrintedEvidence", "judge_printed"]
@@ -51,13 +51,13 @@ class Printed(Check):
 
     Parameters
     ----------
-    sentence : str
-        A name in `experiments.claims.printed.PRINTED`.
+    sentence : Subject
+        One of `experiments.claims.printed`.
     failing : str
         What it amounts to if the numbers are against it.
     """
 
-    sentence: str
+    sentence: Subject[PrintedEvidence]
     failing: str = CONTRADICTED
 
     @property
@@ -73,13 +73,11 @@ class Printed(Check):
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"printed numbers, {self.sentence}"
+        return f"printed numbers, {self.sentence.name}"
 
     def _rule(self, evidence: PrintedEvidence) -> str:
         return judge_printed(evidence)
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.claims.printed import PRINTED
-
-        return PRINTED[self.sentence]()
+        return self.sentence.evidence()

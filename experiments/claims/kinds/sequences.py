@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import (
     DECADES,
     FLAT,
@@ -19,6 +19,7 @@ from experiments.claims.rules import (
     SUPPORTS,
     ZERO,
 )
+from experiments.explorer import quick_search, run_case
 
 __all__ = [
     "Bound",
@@ -177,8 +178,6 @@ def judge_power(evidence: SequenceEvidence, expected: int) -> str:
 
 
 def _searched(case: str, quick: bool) -> SequenceEvidence:
-    from experiments.explorer import quick_search, run_case
-
     found = (quick_search if quick else run_case)(case)
     return SequenceEvidence(
         tuple(rung.loss for rung in found.rungs),
@@ -259,26 +258,24 @@ class Sequence(Check):
 
     Parameters
     ----------
-    sequence : str
-        A name in `experiments.claims.witnesses.SEQUENCES`.
+    sequence : Subject
+        One of `experiments.claims.witnesses`.
     power : int or None
         The power of the loss by which the distance is said to fall; any from 5/4 on without one.
     """
 
-    sequence: str
+    sequence: Subject[SequenceEvidence]
     power: int | None = None
 
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return f"sequence, {self.sequence}"
+        return f"sequence, {self.sequence.name}"
 
     @property
     def about(self) -> str:
         """What moves, and how the assumptions are met."""
-        from experiments.claims.witnesses import SEQUENCES
-
-        return SEQUENCES[self.sequence].allows
+        return self.sequence.about
 
     def _rule(self, evidence: SequenceEvidence) -> str:
         if self.power is not None:
@@ -287,9 +284,7 @@ class Sequence(Check):
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.claims.witnesses import SEQUENCES
-
-        return SEQUENCES[self.sequence].evidence()
+        return self.sequence.evidence()
 
     def _shortfall(self, evidence: SequenceEvidence) -> str:
         return f"no bounded and no vanishing ratio: {evidence.text}"

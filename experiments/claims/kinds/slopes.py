@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.base import Check, Evidence, Subject
 from experiments.claims.rules import CERTIFIED, OPEN, STILL_CHANGING, SUPPORTS
 from moestat.rates.bounds import WIDE, BoundVerdict, judge_bound, theory_slopes
 
@@ -155,19 +155,22 @@ def _named(quantity: Quantity) -> str:
 class AsPrinted(Check):
     """The density estimate over the class as printed, `judge_slope`.
 
-    See `experiments.compete.class_as_printed`.
+    Parameters
+    ----------
+    trial : Subject
+        `experiments.compete.class_as_printed.BEST_OF_CLASS`.
     """
+
+    trial: Subject[SlopeEvidence]
 
     @property
     def name(self) -> str:
         """The check in a few words."""
-        return "class as printed, best of all N' <= 3"
+        return self.trial.name
 
     def _rule(self, evidence: SlopeEvidence) -> str:
         return judge_slope(evidence, Fraction(-1, 2))
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""
-        from experiments.compete.class_as_printed import best_of_class
-
-        return best_of_class()
+        return self.trial.evidence()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.claims.witnesses.witness import PAIRS, Blocks, Pair
+from experiments.claims.witnesses.witness import Blocks, Pair
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss
 from moestat.model.axes import family
@@ -97,49 +97,43 @@ def _third_gate(
     return truth, other
 
 
-PAIRS.register(
-    Pair(
-        "opposite-scores",
-        _classes("sigmoid", 2),
-        _classes("sigmoid", 2),
-        {"gamma": [0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.5, -0.5], **_EXPERTS},
-        {"gamma": [-0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.9, -0.9], **_EXPERTS},
-        _D1,
-        "k = k* = 2 with s2 = -s1: as sigma(s) = e^s sigma(-s), the gates see only gamma1 + s1."
-        "  Meets A.1 to A.4.",
-        draw=_opposite,
-    )
+OPPOSITE_SCORES = Pair(
+    "opposite-scores",
+    _classes("sigmoid", 2),
+    _classes("sigmoid", 2),
+    {"gamma": [0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.5, -0.5], **_EXPERTS},
+    {"gamma": [-0.2, 0.0], "alpha": [1.0, -1.0], "beta": [0.9, -0.9], **_EXPERTS},
+    _D1,
+    "k = k* = 2 with s2 = -s1: as sigma(s) = e^s sigma(-s), the gates see only gamma1 + s1."
+    "  Meets A.1 to A.4.",
+    draw=_opposite,
 )
-PAIRS.register(
-    Pair(
-        "constant-gate",
-        _classes("sigmoid", 2),
-        _classes("sigmoid", 2),
-        {"gamma": [0.3, 0.0], "alpha": [0.0, 1.2], "beta": [0.5, -0.4], **_EXPERTS},
-        {
-            "gamma": [0.3 + _log_sigmoid(0.5) - _log_sigmoid(1.1), 0.0],
-            **{"alpha": [0.0, 1.2], "beta": [1.1, -0.4], **_EXPERTS},
-        },
-        _D1,
-        "k = k* = 2, alpha_1 = 0, which A.4 allows beside alpha_2 != 0: the first gate is the"
-        " constant exp(gamma_1) sigma(beta_1), and only this product is seen.",
-    )
+CONSTANT_GATE = Pair(
+    "constant-gate",
+    _classes("sigmoid", 2),
+    _classes("sigmoid", 2),
+    {"gamma": [0.3, 0.0], "alpha": [0.0, 1.2], "beta": [0.5, -0.4], **_EXPERTS},
+    {
+        "gamma": [0.3 + _log_sigmoid(0.5) - _log_sigmoid(1.1), 0.0],
+        **{"alpha": [0.0, 1.2], "beta": [1.1, -0.4], **_EXPERTS},
+    },
+    _D1,
+    "k = k* = 2, alpha_1 = 0, which A.4 allows beside alpha_2 != 0: the first gate is the"
+    " constant exp(gamma_1) sigma(beta_1), and only this product is seen.",
 )
-PAIRS.register(
-    Pair(
-        "common-factor",
-        _classes("sigmoid", 2),
-        _classes("sigmoid", 2),
-        {"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
-        {
-            "gamma": [0.3 + np.log(1.5), np.log(1.5)],
-            **{"alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
-        },
-        _D1,
-        "k = k* = 2, every exp(gamma) times 1.5: the gates are ratios.  A.3 sets gamma_k* = 0 for"
-        " the truth and nothing for the fitted measures.",
-        draw=_common_factor,
-    )
+COMMON_FACTOR = Pair(
+    "common-factor",
+    _classes("sigmoid", 2),
+    _classes("sigmoid", 2),
+    {"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
+    {
+        "gamma": [0.3 + np.log(1.5), np.log(1.5)],
+        **{"alpha": [1.5, -0.5], "beta": [0.5, 0.2], **_EXPERTS},
+    },
+    _D1,
+    "k = k* = 2, every exp(gamma) times 1.5: the gates are ratios.  A.3 sets gamma_k* = 0 for"
+    " the truth and nothing for the fitted measures.",
+    draw=_common_factor,
 )
 
 
@@ -248,88 +242,91 @@ def _equal_slopes(gate: str, own: Blocks, loss: str, options: Blocks, shared: bo
     )
 
 
-for _gate, _own, _loss, _options in (
+_GATES: tuple[tuple[str, Blocks, str, Blocks], ...] = (
     ("sigmoid", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2]}, "D1", {}),
-    ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
     ("sigmoid-euclidean", {"alpha": [0.3, -0.4], "beta": [0.5, 0.2], "tau": 0.8}, "D3", {}),
+    ("sigmoid-inner", {"alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8}, "D2r", {"r": 2}),
     ("softmax", {"beta1": [1.5, 0.0]}, "softmax-D2r", {"r": 2}),
-):
-    PAIRS.register(_mixed_constants(_gate, _own, _loss, _options))
-    PAIRS.register(_shared_gate(_gate, _own, _loss, _options))
-    for _shared in (False, True):
-        PAIRS.register(_equal_slopes(_gate, _own, _loss, _options, _shared))
+)
+"""Each gate with its parameters, its loss and the loss's options."""
 
-for _gate, _loss in (("sigmoid", "D1"), ("sigmoid-euclidean", "D3")):
-    _single = {"gamma": [0.0], "a": [[2.0, -1.0, 0.0]], "b": [[0.5, -1.0, 0.0]]}
-    _shared = {"tau": 0.8} if _gate == "sigmoid-euclidean" else {}
-    PAIRS.register(
-        Pair(
-            f"single-expert-{_gate}",
-            _classes(_gate, 1),
-            _classes(_gate, 1),
-            {**_single, **_shared, "alpha": [1.5], "beta": [0.5]},
-            {**_single, **_shared, "alpha": [0.4], "beta": [-1.0]},
-            _loss,
-            "k = k* = 1: the one gate is 1, whatever its parameters.  Meets A.1 to A.4.",
-        )
+MIXED_CONSTANTS = tuple(_mixed_constants(*each) for each in _GATES)
+SHARED_GATE = tuple(_shared_gate(*each) for each in _GATES)
+EQUAL_SLOPES = tuple(_equal_slopes(*each, shared=False) for each in _GATES)
+SHARED_SLOPES = tuple(_equal_slopes(*each, shared=True) for each in _GATES)
+
+
+def _single_expert(gate: str, loss: str, **shared: float) -> Pair:
+    """One true expert, whose gate is 1 whatever its parameters."""
+    expert = {"gamma": [0.0], "a": [[2.0, -1.0, 0.0]], "b": [[0.5, -1.0, 0.0]]}
+    return Pair(
+        f"single-expert-{gate}",
+        _classes(gate, 1),
+        _classes(gate, 1),
+        {**expert, **shared, "alpha": [1.5], "beta": [0.5]},
+        {**expert, **shared, "alpha": [0.4], "beta": [-1.0]},
+        loss,
+        "k = k* = 1: the one gate is 1, whatever its parameters.  Meets A.1 to A.4.",
     )
 
-PAIRS.register(
-    Pair(
-        "temperature-scale",
-        _classes("sigmoid-inner", 2),
-        _classes("sigmoid-inner", 2),
-        {
-            **{"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8},
-            **_EXPERTS,
-        },
-        {
-            **{"gamma": [0.3, 0.0], "alpha": [1.8, -0.6], "beta": [0.6, 0.24], "tau": 0.96},
-            **_EXPERTS,
-        },
-        "D2r",
-        "k = k* = 2, all of alpha, beta and tau times 1.2.  Meets the assumptions of Sec. 4.1.",
-        options={"r": 2},
-        draw=_rescaled,
-    )
+
+SINGLE_EXPERT = _single_expert("sigmoid", "D1")
+SINGLE_EXPERT_EUCLIDEAN = _single_expert("sigmoid-euclidean", "D3", tau=0.8)
+
+TEMPERATURE_SCALE = Pair(
+    "temperature-scale",
+    _classes("sigmoid-inner", 2),
+    _classes("sigmoid-inner", 2),
+    {
+        **{"gamma": [0.3, 0.0], "alpha": [1.5, -0.5], "beta": [0.5, 0.2], "tau": 0.8},
+        **_EXPERTS,
+    },
+    {
+        **{"gamma": [0.3, 0.0], "alpha": [1.8, -0.6], "beta": [0.6, 0.24], "tau": 0.96},
+        **_EXPERTS,
+    },
+    "D2r",
+    "k = k* = 2, all of alpha, beta and tau times 1.2.  Meets the assumptions of Sec. 4.1.",
+    options={"r": 2},
+    draw=_rescaled,
 )
 
-PAIRS.register(
-    Pair(
-        "positions-outside",
-        _classes("sigmoid-euclidean", 2),
-        _classes("sigmoid-euclidean", 2),
-        {
-            **{"gamma": [0.3, 0.0], "alpha": [-2.0, 3.0], "beta": [-1.5, -2.0], "tau": 1.0},
-            **_EXPERTS,
-        },
-        {
-            **{"gamma": [0.3, 0.0], "alpha": [-2.5, 3.5], "beta": [-2.0, -2.5], "tau": 1.0},
-            **_EXPERTS,
-        },
-        "D3",
-        "k = k* = 2, positions outside the inputs, where |alpha - x| is linear in x and only"
-        " |alpha| + beta matters.  Meets the assumptions of Sec. 4.2.",
-    )
+POSITIONS_OUTSIDE = Pair(
+    "positions-outside",
+    _classes("sigmoid-euclidean", 2),
+    _classes("sigmoid-euclidean", 2),
+    {
+        **{"gamma": [0.3, 0.0], "alpha": [-2.0, 3.0], "beta": [-1.5, -2.0], "tau": 1.0},
+        **_EXPERTS,
+    },
+    {
+        **{"gamma": [0.3, 0.0], "alpha": [-2.5, 3.5], "beta": [-2.0, -2.5], "tau": 1.0},
+        **_EXPERTS,
+    },
+    "D3",
+    "k = k* = 2, positions outside the inputs, where |alpha - x| is linear in x and only"
+    " |alpha| + beta matters.  Meets the assumptions of Sec. 4.2.",
 )
 
-for _name, _gate, _loss, _tau, _opposite_slopes in (
-    ("parallel-gates-sigmoid", "sigmoid", "D1", None, False),
-    ("parallel-gates-sigmoid-euclidean", "sigmoid-euclidean", "D3", 0.8, False),
-    ("opposite-slopes", "sigmoid", "D1", None, True),
-):
-    _draw = partial(_third_gate, opposite=_opposite_slopes, tau=_tau)
-    PAIRS.register(
-        Pair(
-            _name,
-            _classes(_gate, 2),
-            _classes(_gate, 3),
-            *_draw(np.random.default_rng(1)),
-            _loss,
-            f"k = k* + 1 = 3, two true gates whose slopes are"
-            f" {'opposite' if _opposite_slopes else 'equal'}: a further atom with the first expert,"
-            " beside a last atom whose gate has moved, keeps the ratio of the gates.  Meets A.1 to"
-            " A.4.",
-            draw=_draw,
-        )
+
+def _third_atom(name: str, gate: str, loss: str, opposite: bool, tau: float | None) -> Pair:
+    """Two true gates with equal or opposite slopes, and three atoms with the same density."""
+    draw = partial(_third_gate, opposite=opposite, tau=tau)
+    return Pair(
+        name,
+        _classes(gate, 2),
+        _classes(gate, 3),
+        *draw(np.random.default_rng(1)),
+        loss,
+        f"k = k* + 1 = 3, two true gates whose slopes are {'opposite' if opposite else 'equal'}: a"
+        " further atom with the first expert, beside a last atom whose gate has moved, keeps the"
+        " ratio of the gates.  Meets A.1 to A.4.",
+        draw=draw,
     )
+
+
+PARALLEL_GATES = _third_atom("parallel-gates-sigmoid", "sigmoid", "D1", False, None)
+PARALLEL_GATES_EUCLIDEAN = _third_atom(
+    "parallel-gates-sigmoid-euclidean", "sigmoid-euclidean", "D3", False, 0.8
+)
+OPPOSITE_SLOPES = _third_atom("opposite-slopes", "sigmoid", "D1", True, None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.claims.witnesses.witness import PAIRS, SEQUENCES, Blocks, Pair, Path
+from experiments.claims.witnesses.witness import Blocks, Pair, Path
 from moestat.model.axes import family
 from moestat.theory.explorer import deviation_loss
 
@@ -28,26 +28,22 @@ def _doubled(name: str, expert: Any, loss: str, blocks: Blocks) -> Pair:
     )
 
 
-PAIRS.register(
-    _doubled(
-        "doubled-lines",
-        "linear",
-        "competition-L2",
-        {"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]},
-    )
+DOUBLED_LINES = _doubled(
+    "doubled-lines",
+    "linear",
+    "competition-L2",
+    {"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]},
 )
-PAIRS.register(
-    _doubled(
-        "doubled-networks",
-        {"name": "ffn", "hidden": 1},
-        "competition-L1",
-        {
-            "W1": np.array([[2.0], [-2.0]])[..., None],
-            "b1": [[0.0], [0.5]],
-            "W2": [[2.0], [-2.0]],
-            "nu": [0.09, 0.09],
-        },
-    )
+DOUBLED_NETWORKS = _doubled(
+    "doubled-networks",
+    {"name": "ffn", "hidden": 1},
+    "competition-L1",
+    {
+        "W1": np.array([[2.0], [-2.0]])[..., None],
+        "b1": [[0.0], [0.5]],
+        "W2": [[2.0], [-2.0]],
+        "nu": [0.09, 0.09],
+    },
 )
 
 
@@ -67,7 +63,7 @@ def _never_active() -> Pair:
     )
 
 
-PAIRS.register(_never_active())
+NEVER_ACTIVE = _never_active()
 
 
 def _flat_competitor(epsilon: float) -> Blocks:
@@ -81,20 +77,18 @@ def _flat_competitor(epsilon: float) -> Blocks:
     }
 
 
-SEQUENCES.register(
-    Path(
-        "flat-competitor",
-        family("gaussian", gate="competition-free", n_experts=2),
-        family("gaussian", gate="competition-free", n_experts=3),
-        {"c": [0.4, 0.0], "a": [0.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]},
-        _flat_competitor,
-        "competition-L2",
-        "N* = 2, N = 3, a_1 = 0: the first expert and so its weight are constant in x, and two"
-        " atoms"
-        " b +- eps, nu - eps^2 that keep its mass are off by the fourth cumulant only.",
-        -2.0,
-        2.0,
-    )
+FLAT_COMPETITOR = Path(
+    "flat-competitor",
+    family("gaussian", gate="competition-free", n_experts=2),
+    family("gaussian", gate="competition-free", n_experts=3),
+    {"c": [0.4, 0.0], "a": [0.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]},
+    _flat_competitor,
+    "competition-L2",
+    "N* = 2, N = 3, a_1 = 0: the first expert and so its weight are constant in x, and two"
+    " atoms"
+    " b +- eps, nu - eps^2 that keep its mass are off by the fourth cumulant only.",
+    -2.0,
+    2.0,
 )
 
 
@@ -129,5 +123,5 @@ def _gauss_hermite(m: int) -> Path:
     )
 
 
-for _m in (2, 3, 4):
-    SEQUENCES.register(_gauss_hermite(_m))
+GAUSS_HERMITE = {m: _gauss_hermite(m) for m in (2, 3, 4)}
+"""By the number of atoms."""

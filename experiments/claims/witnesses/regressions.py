@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from experiments.claims.witnesses.witness import PAIRS, SEQUENCES, Blocks, Pair, Path
+from experiments.claims.witnesses.witness import Blocks, Pair, Path
 from moestat.model.axes import family
 from moestat.model.family import Family
 
@@ -86,54 +85,57 @@ def _split(name: str, gate: str, truth: Blocks, loss: str, regime: str) -> Pair:
     )
 
 
-PAIRS.register(_split("linear-split", "sigmoid-quadratic", _SPARSE, "L2r", "sparse"))
-PAIRS.register(_split("linear-split-dense", "sigmoid-quadratic", _DENSE, "L3", "dense"))
-PAIRS.register(_split("linear-split-partial", "sigmoid-partial", _SPARSE, "L4", "sparse"))
-PAIRS.register(_split("linear-split-partial-dense", "sigmoid-partial", _DENSE, "L5", "dense"))
-for _regime, _gates in (("sparse", _SPARSE), ("dense", _DENSE)):
-    PAIRS.register(
-        _split(
-            f"linear-split-softmax-{_regime}", "softmax-quadratic", _gates, "softmax-L2r", _regime
-        )
-    )
-PAIRS.register(
-    Pair(
-        "square-split",
-        _squares("sigmoid-quadratic", 1, "polynomial", 2),
-        _squares("sigmoid-quadratic", 2, "polynomial", 2),
-        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
-        {
-            **{block: [*value, *value] for block, value in _SPARSE.items()},
-            "alpha": [1.5 * 0.6, 1.5 * 0.8],
-            "beta": [0.7 * 0.6, 0.7 * 0.8],
-        },
-        "L2r",
-        "N* = 1, N = 2, sparse regime, p = 2: two atoms with the gate of the true one and its"
-        " expert's parameters times t and u, t^2 + u^2 = 1.",
-        options={"r": 2},
-    )
+_LINEAR_SPLITS = (
+    _split("linear-split", "sigmoid-quadratic", _SPARSE, "L2r", "sparse"),
+    _split("linear-split-dense", "sigmoid-quadratic", _DENSE, "L3", "dense"),
+    _split("linear-split-partial", "sigmoid-partial", _SPARSE, "L4", "sparse"),
+    _split("linear-split-partial-dense", "sigmoid-partial", _DENSE, "L5", "dense"),
+    _split("linear-split-softmax-sparse", "softmax-quadratic", _SPARSE, "softmax-L2r", "sparse"),
+    _split("linear-split-softmax-dense", "softmax-quadratic", _DENSE, "softmax-L2r", "dense"),
+)
+_SQUARE_SPLIT = Pair(
+    "square-split",
+    _squares("sigmoid-quadratic", 1, "polynomial", 2),
+    _squares("sigmoid-quadratic", 2, "polynomial", 2),
+    {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+    {
+        **{block: [*value, *value] for block, value in _SPARSE.items()},
+        "alpha": [1.5 * 0.6, 1.5 * 0.8],
+        "beta": [0.7 * 0.6, 0.7 * 0.8],
+    },
+    "L2r",
+    "N* = 1, N = 2, sparse regime, p = 2: two atoms with the gate of the true one and its"
+    " expert's parameters times t and u, t^2 + u^2 = 1.",
+    options={"r": 2},
 )
 
 
-for _regime, _gates in (("sparse", _SPARSE), ("dense", _DENSE)):
-    PAIRS.register(
-        Pair(
-            f"square-split-softmax-{_regime}",
-            _squares("softmax-quadratic", 1, "polynomial", 2),
-            _squares("softmax-quadratic", 2, "polynomial", 2),
-            {**_gates, "alpha": [1.5], "beta": [0.7]},
-            {
-                **{block: [*value, *value] for block, value in _gates.items()},
-                "c": [0.4 - np.log(2.0)] * 2,
-                "alpha": [1.5 * 1.4, 1.5 * 0.2],
-                "beta": [0.7 * 1.4, 0.7 * 0.2],
-            },
-            "softmax-L2r",
-            f"N* = 1, N = 2, {_regime} regime, p = 2: two atoms at half the softmax weight, the"
-            " expert's parameters times t and u, t^2 + u^2 = 2.",
-            options={"r": 2},
-        )
+def _square_split(regime: str, gates: Blocks) -> Pair:
+    """Two atoms at half the softmax weight whose squares add up to twice the true expert."""
+    return Pair(
+        f"square-split-softmax-{regime}",
+        _squares("softmax-quadratic", 1, "polynomial", 2),
+        _squares("softmax-quadratic", 2, "polynomial", 2),
+        {**gates, "alpha": [1.5], "beta": [0.7]},
+        {
+            **{block: [*value, *value] for block, value in gates.items()},
+            "c": [0.4 - np.log(2.0)] * 2,
+            "alpha": [1.5 * 1.4, 1.5 * 0.2],
+            "beta": [0.7 * 1.4, 0.7 * 0.2],
+        },
+        "softmax-L2r",
+        f"N* = 1, N = 2, {regime} regime, p = 2: two atoms at half the softmax weight, the"
+        " expert's parameters times t and u, t^2 + u^2 = 2.",
+        options={"r": 2},
     )
+
+
+POLYNOMIAL_SPLITS = (
+    *_LINEAR_SPLITS,
+    _SQUARE_SPLIT,
+    _square_split("sparse", _SPARSE),
+    _square_split("dense", _DENSE),
+)
 
 
 def _complements(name: str, gate: str, loss: str) -> Pair:
@@ -152,8 +154,8 @@ def _complements(name: str, gate: str, loss: str) -> Pair:
     )
 
 
-PAIRS.register(_complements("complements", "sigmoid-quadratic", "L3"))
-PAIRS.register(_complements("complements-partial", "sigmoid-partial", "L5"))
+COMPLEMENTS = _complements("complements", "sigmoid-quadratic", "L3")
+COMPLEMENTS_PARTIAL = _complements("complements-partial", "sigmoid-partial", "L5")
 
 
 def _shared_weights(name: str, gate: str, regime: Blocks, loss: str, versus: str) -> Pair:
@@ -199,31 +201,32 @@ def _shared_weights(name: str, gate: str, regime: Blocks, loss: str, versus: str
     )
 
 
-for _name, _gate, _regime, _loss, _versus in (
-    ("shared-weights", "sigmoid-quadratic", _SPARSE, "L1", "truth"),
-    ("shared-weights-dense", "sigmoid-quadratic", _DENSE, "L3", "another"),
-    ("shared-weights-dense-truth", "sigmoid-quadratic", _DENSE, "L3", "truth"),
-    ("shared-weights-partial", "sigmoid-partial", _SPARSE, "L4", "truth"),
-    ("shared-weights-partial-dense", "sigmoid-partial", _DENSE, "L5", "another"),
-    ("shared-weights-partial-dense-truth", "sigmoid-partial", _DENSE, "L5", "truth"),
-    ("shared-weights-softmax-sparse", "softmax-quadratic", _SPARSE, "softmax-L1", "truth"),
-    ("shared-weights-softmax-dense", "softmax-quadratic", _DENSE, "softmax-L1", "truth"),
-):
-    PAIRS.register(_shared_weights(_name, _gate, _regime, _loss, _versus))
+SHARED_WEIGHTS = (
+    _shared_weights("shared-weights", "sigmoid-quadratic", _SPARSE, "L1", "truth"),
+    _shared_weights("shared-weights-dense", "sigmoid-quadratic", _DENSE, "L3", "another"),
+    _shared_weights("shared-weights-dense-truth", "sigmoid-quadratic", _DENSE, "L3", "truth"),
+    _shared_weights("shared-weights-partial", "sigmoid-partial", _SPARSE, "L4", "truth"),
+    _shared_weights("shared-weights-partial-dense", "sigmoid-partial", _DENSE, "L5", "another"),
+    _shared_weights("shared-weights-partial-dense-truth", "sigmoid-partial", _DENSE, "L5", "truth"),
+    _shared_weights(
+        "shared-weights-softmax-sparse", "softmax-quadratic", _SPARSE, "softmax-L1", "truth"
+    ),
+    _shared_weights(
+        "shared-weights-softmax-dense", "softmax-quadratic", _DENSE, "softmax-L1", "truth"
+    ),
+)
 
-PAIRS.register(
-    Pair(
-        "linear-flip",
-        _squares("sigmoid-quadratic", 1, "polynomial", 1),
-        _squares("sigmoid-quadratic", 2, "polynomial", 1),
-        {**_DENSE, "alpha": [1.5], "beta": [0.7]},
-        {
-            **{"A": [[-0.8], [0.0]], "b": [[0.6], [0.0]], "c": [-0.4, 0.0]},
-            **{"alpha": [-1.5, 3.0], "beta": [-0.7, 1.4]},
-        },
-        "L3",
-        "N* = 1, N = 2, dense regime, linear experts: sigma(s) g = g - sigma(-s) g.",
-    )
+LINEAR_FLIP = Pair(
+    "linear-flip",
+    _squares("sigmoid-quadratic", 1, "polynomial", 1),
+    _squares("sigmoid-quadratic", 2, "polynomial", 1),
+    {**_DENSE, "alpha": [1.5], "beta": [0.7]},
+    {
+        **{"A": [[-0.8], [0.0]], "b": [[0.6], [0.0]], "c": [-0.4, 0.0]},
+        **{"alpha": [-1.5, 3.0], "beta": [-0.7, 1.4]},
+    },
+    "L3",
+    "N* = 1, N = 2, dense regime, linear experts: sigma(s) g = g - sigma(-s) g.",
 )
 
 _HALF_MASS = 1.0 / (1.0 + np.exp(-_HALVED))
@@ -238,21 +241,23 @@ def _opposite_slopes(epsilon: float) -> Blocks:
     }
 
 
-SEQUENCES.register(
-    Path(
-        "opposite-slopes",
-        _squares("sigmoid-quadratic", 1, "neuron", "gelu"),
-        _squares("sigmoid-quadratic", 2, "neuron", "gelu"),
-        {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
-        _opposite_slopes,
-        "L1",
-        "b = +eps and -eps in two atoms, A = -(sigma'' / 2 sigma') eps^2: at A = b = 0 the second"
-        " derivative in b is a multiple of the first in A, for any expert.  N* = 1, N = 2, sparse.",
-    )
+OPPOSITE_SLOPES = Path(
+    "opposite-slopes",
+    _squares("sigmoid-quadratic", 1, "neuron", "gelu"),
+    _squares("sigmoid-quadratic", 2, "neuron", "gelu"),
+    {**_SPARSE, "alpha": [1.5], "beta": [0.7]},
+    _opposite_slopes,
+    "L1",
+    "b = +eps and -eps in two atoms, A = -(sigma'' / 2 sigma') eps^2: at A = b = 0 the second"
+    " derivative in b is a multiple of the first in A, for any expert.  N* = 1, N = 2, sparse.",
 )
 
 
-def _junction(names: tuple[str, ...]) -> Callable[[float], Blocks]:
+def _junction(partial: bool, expert: str, kind: tuple[str, str | int]) -> Path:
+    """A share of the expert under a gate that is a little away."""
+    gate, loss = ("sigmoid-partial", "dense-L5") if partial else ("sigmoid-quadratic", "dense-L3")
+    names = ("A", "c") if partial else ("A", "b", "c")
+
     def at(epsilon: float) -> Blocks:
         gates = {"A": [[0.8], [0.8 + epsilon]], "b": [[-0.6]] * 2, "c": [0.4, 0.4]}
         return {
@@ -261,27 +266,24 @@ def _junction(names: tuple[str, ...]) -> Callable[[float], Blocks]:
             **{"beta": [0.7 * (1.0 - epsilon), 0.7 * epsilon]},
         }
 
-    return at
+    return Path(
+        f"junction{'-partial' if partial else ''}-{expert}",
+        _squares(gate, 1, *kind),
+        _squares(gate, 2, *kind),
+        {**{block: _DENSE[block] for block in names}, "alpha": [1.5], "beta": [0.7]},
+        at,
+        loss,
+        "near the extra expert 0 under the true gate, a share eps of the expert under a gate eps"
+        " away: the distance to the set of exact representations is eps, that of the functions"
+        " eps^2.  N* = 1, N = 2, dense regime.",
+    )
 
 
-for _name, _gate, _names, _loss in (
-    ("junction", "sigmoid-quadratic", ("A", "b", "c"), "dense-L3"),
-    ("junction-partial", "sigmoid-partial", ("A", "c"), "dense-L5"),
-):
-    for _expert, _kind in (("relu", ("neuron", "relu")), ("linear", ("polynomial", 1))):
-        SEQUENCES.register(
-            Path(
-                f"{_name}-{_expert}",
-                _squares(_gate, 1, *_kind),
-                _squares(_gate, 2, *_kind),
-                {**{block: _DENSE[block] for block in _names}, "alpha": [1.5], "beta": [0.7]},
-                _junction(_names),
-                _loss,
-                "near the extra expert 0 under the true gate, a share eps of the expert under a"
-                " gate eps away: the distance to the set of exact representations is eps, that of"
-                " the functions eps^2.  N* = 1, N = 2, dense regime.",
-            )
-        )
+JUNCTIONS = tuple(
+    _junction(partial, expert, kind)
+    for partial in (False, True)
+    for expert, kind in (("relu", ("neuron", "relu")), ("linear", ("polynomial", 1)))
+)
 
 
 def _zero_expert(name: str, gate: str, unit: str, loss: str) -> Pair:
@@ -313,14 +315,19 @@ def _zero_expert(name: str, gate: str, unit: str, loss: str) -> Pair:
     )
 
 
-for _unit in ("gelu", "relu"):
-    PAIRS.register(_zero_expert(f"zero-expert-{_unit}", "sigmoid-quadratic", _unit, "L1"))
-    PAIRS.register(_zero_expert(f"zero-expert-partial-{_unit}", "sigmoid-partial", _unit, "L4"))
+ZERO_EXPERTS = (
+    _zero_expert("zero-expert-gelu", "sigmoid-quadratic", "gelu", "L1"),
+    _zero_expert("zero-expert-relu", "sigmoid-quadratic", "relu", "L1"),
+    _zero_expert("zero-expert-partial-gelu", "sigmoid-partial", "gelu", "L4"),
+    _zero_expert("zero-expert-partial-relu", "sigmoid-partial", "relu", "L4"),
+)
 
 _PAIR_GATE = {"A": [[-0.3]], "b": [[0.9]], "c": [0.2]}
 
 
-def _opposite_neurons(names: tuple[str, ...]) -> Callable[[float], Blocks]:
+def _opposite_neurons(name: str, gate: str, names: tuple[str, ...], loss: str) -> Path:
+    """Two further neurons of opposite sign under one gate."""
+
     def at(epsilon: float) -> Blocks:
         gates = {name: [*_DENSE[name], *_PAIR_GATE[name], *_PAIR_GATE[name]] for name in names}
         return {
@@ -329,24 +336,21 @@ def _opposite_neurons(names: tuple[str, ...]) -> Callable[[float], Blocks]:
             **{"beta": [0.7, 0.5 * epsilon, -0.5 * epsilon]},
         }
 
-    return at
-
-
-for _name, _gate, _names, _loss in (
-    ("opposite-neurons", "sigmoid-quadratic", ("A", "b", "c"), "L3"),
-    ("opposite-neurons-partial", "sigmoid-partial", ("A", "c"), "L5"),
-):
-    SEQUENCES.register(
-        Path(
-            _name,
-            _squares(_gate, 3, "neuron", "gelu"),
-            _squares(_gate, 3, "neuron", "gelu"),
-            _opposite_neurons(_names)(0.0),
-            _opposite_neurons(_names),
-            _loss,
-            "near the exact representation with two further experts 0 under one gate: GELU(eps u)"
-            " and GELU(-eps u) there, whose odd parts cancel; the loss is to this representation,"
-            " and no other one is nearer by more than a constant factor (short_proofs.md)."
-            "  N* = 1, N = 3, dense regime.",
-        )
+    return Path(
+        name,
+        _squares(gate, 3, "neuron", "gelu"),
+        _squares(gate, 3, "neuron", "gelu"),
+        at(0.0),
+        at,
+        loss,
+        "near the exact representation with two further experts 0 under one gate: GELU(eps u)"
+        " and GELU(-eps u) there, whose odd parts cancel; the loss is to this representation,"
+        " and no other one is nearer by more than a constant factor (short_proofs.md)."
+        "  N* = 1, N = 3, dense regime.",
     )
+
+
+OPPOSITE_NEURONS = _opposite_neurons("opposite-neurons", "sigmoid-quadratic", ("A", "b", "c"), "L3")
+OPPOSITE_NEURONS_PARTIAL = _opposite_neurons(
+    "opposite-neurons-partial", "sigmoid-partial", ("A", "c"), "L5"
+)

@@ -1,4 +1,4 @@
-"""A pair of measures with one density, a sequence near a truth, and their registries."""
+"""A pair of measures with one density, and a sequence of measures near a truth."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from experiments.claims.kinds import PairEvidence, SequenceEvidence
-from moestat.base.registry import Registry
 from moestat.base.types import FloatArray
 from moestat.metrics.distances import Distance, regression_error, total_variation
 from moestat.metrics.losses import VoronoiLoss, voronoi_loss
 from moestat.model.designs import Uniform
 from moestat.model.family import Family
 
-__all__ = ["PAIRS", "SEQUENCES", "Blocks", "Pair", "Path"]
+__all__ = ["Blocks", "Pair", "Path"]
 
 Blocks = Mapping[str, Any]
 """Parameters of a measure by block."""
@@ -38,14 +37,14 @@ class Pair:
     Parameters
     ----------
     name : str
-        Name in the registry.
+        Name, by which evidence is kept.
     truth, other : Family
         Families of the two measures.
     true_blocks, other_blocks : mapping
         Their parameters by block.
     loss : str or VoronoiLoss
         Voronoi loss of the claim.
-    allows : str
+    about : str
         How the measures meet the assumptions of the claims, and why their densities agree.
     low, high : float
         The inputs' interval.
@@ -62,7 +61,7 @@ class Pair:
     true_blocks: Blocks
     other_blocks: Blocks
     loss: str | VoronoiLoss
-    allows: str
+    about: str
     low: float = -1.0
     high: float = 1.0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -97,7 +96,7 @@ class Path:
     Parameters
     ----------
     name : str
-        Name in the registry.
+        Name, by which evidence is kept.
     truth, other : Family
         Families of the truth and of the measures.
     true_blocks : mapping
@@ -106,7 +105,7 @@ class Path:
         ``at(epsilon)``: blocks of the measure.
     loss : str or VoronoiLoss
         Voronoi loss of the claim.
-    allows : str
+    about : str
         What moves, and how the assumptions are met.
     low, high : float
         The inputs' interval.
@@ -120,7 +119,7 @@ class Path:
     true_blocks: Blocks
     at: Callable[[float], Blocks]
     loss: str | VoronoiLoss
-    allows: str
+    about: str
     low: float = -1.0
     high: float = 1.0
     radii: tuple[float, ...] = (0.3, 0.1, 0.03, 0.01, 0.003)
@@ -134,8 +133,4 @@ class Path:
             theta = self.other.pack(self.at(epsilon))
             losses.append(float(voronoi_loss(self.other.measure(theta), target, self.loss)))
             distances.append(_distance(self.other, theta, self.truth, star, design).value)
-        return SequenceEvidence(tuple(losses), tuple(distances), directions=self.allows)
-
-
-PAIRS: Registry[Pair] = Registry("pair of measures")
-SEQUENCES: Registry[Path] = Registry("sequence of measures")
+        return SequenceEvidence(tuple(losses), tuple(distances), directions=self.about)
