@@ -1,6 +1,6 @@
 """Walks through the code: which files a question enters, and how deep its calls are.
 
-    python -m tests.walk [fit | predict | figure] [--calls]
+    python -m tests.walk [fit | predict | figure | claim] [--calls]
 
 A reader who follows a question from its entry point to its answer opens these files.  Each walk is
 taken warm: loops are compiled and modules imported before it begins.  With ``--calls`` the first
@@ -88,10 +88,22 @@ def _figure() -> Callable[[], Any]:
     return question
 
 
+def _claim() -> Callable[[], Any]:
+    from experiments.verify.page import markdown
+    from experiments.verify.verification import verify
+
+    def question() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            markdown(verify(["attention.equation-8"], folder=Path(folder), workers=1))
+
+    return question
+
+
 QUESTIONS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit": _fit,
     "predict": _predict,
     "figure": _figure,
+    "claim": _claim,
 }
 
 
