@@ -6,6 +6,7 @@ into numba's internals, which change with every minor version; `standard` does n
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -52,6 +53,11 @@ class _Lower(Lower):
             set.add(self.function.attributes, "noinline")
         if self.func_ir.func_id.code in COMPACT:
             set.add(self.function.attributes, "minsize")
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        # numba's own also asks LLVM for the variable's size, for debuggers: a module is made and
+        # parsed for each variable.
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -111,6 +117,14 @@ class _Flags(Flags):
     def __hash__(self) -> int:
         return _HASH
 
+    def get_mangle_string(self) -> str:
+        key = self.summary()
+        if key not in _mangled:
+            _mangled[key] = super().get_mangle_string()
+        return _mangled[key]
+
+
+_mangled: dict[str, str] = {}
 
 _DEFAULTS = Flags().values()
 # numba's hash is that of the options' names, and equal flags must hash alike.
@@ -150,6 +164,17 @@ class _Compiler(CompilerBase):
     ) -> None:
         super().__init__(typing, target, library, args, result, _Flags(flags), names)
         self.state.typingctx = _Typing(typing)
+
+    def compile_extra(self, func: Any) -> Any:
+        # Nearly all objects of a compilation stay until its end: to look for those that refer to
+        # each other only finds none, in a fifth of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
         pipeline = PassManager("moestat")

@@ -18,6 +18,7 @@ from moestat.estimation.searching import (
     SpringStarts,
 )
 from moestat.estimation.starts import ClusterStarts, GivenStarts, RandomStarts, clusters
+from moestat.estimation.starts.scale import into_box
 from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.driver import drive
@@ -244,3 +245,10 @@ def test_resamples_are_of_rows_or_groups_and_weigh_as_much(monkeypatch):
         assert data.weight.sum() == pytest.approx(weight.sum(), rel=1e-12)
         assert np.ptp(data.weight.reshape(-1, 3), axis=1).max() == 0.0
         assert data.size < np.count_nonzero(weight)
+
+
+def test_starts_are_contiguous_however_they_were_drawn():
+    """A strided vector is another type to the compiler: every loop would be compiled again."""
+    family = moestat.family("gaussian", gate="softmax", n_experts=2)
+    points = np.asfortranarray(np.ones((5, family.n_params)))
+    assert all(start.flags.c_contiguous for start in into_box(family, points))

@@ -205,5 +205,9 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
 
 @door()
 def into_box(family: Family, starts: FloatArray) -> FloatArray:
-    """Starting values (count, P) inside bounds and constraints of the family."""
-    return family.feasible(family.pin(starts).reshape(-1, family.n_params))
+    """Starting values (count, P) inside bounds and constraints of the family.
+
+    Each is contiguous: for a strided vector every loop would be compiled a second time.
+    """
+    inside = family.feasible(family.pin(starts).reshape(-1, family.n_params))
+    return np.ascontiguousarray(inside)
