@@ -41,7 +41,15 @@ def printed(cell: nbformat.NotebookNode) -> list[str]:
     return pattern("".join(texts))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# These train networks or sweep for half a minute.
+LONG = {"competesmoe", "readings", "expert_count", "growth"}
+RUN = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG))
+    for path in NOTEBOOKS
+]
+
+
+@pytest.mark.parametrize("path", RUN)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_runs_from_a_fresh_kernel_and_shows_what_is_stored(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

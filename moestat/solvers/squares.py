@@ -88,17 +88,20 @@ class _Chunks:
         joined = order > 1 and family.gate.normalised
         self._arguments = theta, family.index, family.width, family.offset, family.layout, X
         self._loop, self._order = family.loops.channels, order
-        self._f, self._phi = np.empty(rows), np.empty((family.n_quadratic_features, rows))
-        self._slope = np.empty((k * n_channels, rows))
-        self._second = np.empty((pairs, rows))
-        self._v = np.empty((k * family.layout[0], rows if joined else 0))
+        counts = family.n_quadratic_features, k * n_channels, pairs, k * family.layout[0]
+        self._sizes = [(count, rows) for count in counts[:3]] + [(counts[3], rows * joined)]
+        self._f, self._buffers = np.empty(rows), [np.empty(a * b) for a, b in self._sizes]
 
     def differentiate(self, start: int, m: int) -> tuple[FloatArray, ...]:
         """(f, phi, slope, second, v) of m samples: `moestat.kernels.regression.channel_loop`."""
-        outputs = self._f[:m], self._phi[:, :m], self._slope[:, :m], self._second[:, :m]
-        outputs = *outputs, self._v[:, :m]
+        # Contiguous for a shorter last chunk, too: strided outputs are of another type, for which
+        # the loop would be compiled a second time.
+        outputs = [self._f[:m]]
+        for flat, (count, rows) in zip(self._buffers, self._sizes, strict=True):
+            columns = min(m, rows)
+            outputs.append(flat[: count * columns].reshape(count, columns))
         self._loop(*self._arguments, start, self._order, *outputs)
-        return outputs
+        return tuple(outputs)
 
 
 def gradient_squares(

@@ -78,9 +78,9 @@ print(F.log_density(theta, [0.5], [1.0])[0])
     ("kind", "edit"),
     [
         ("gate", "helper"),
-        ("expert", "number"),
         ("likelihood", "other folder"),
-        ("activation", "code"),
+        pytest.param("expert", "number", marks=pytest.mark.slow),
+        pytest.param("activation", "code", marks=pytest.mark.slow),
     ],
 )
 def test_an_edit_between_processes_is_seen(tmp_path, kind, edit):

@@ -101,8 +101,15 @@ FEWER_SAMPLES_THAN_PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("n_experts", [1, 2])
-@pytest.mark.parametrize("estimator", [MoERegressor, MoEClassifier])
+@pytest.mark.parametrize(
+    ("estimator", "n_experts"),
+    [
+        (MoERegressor, 1),
+        (MoEClassifier, 2),
+        pytest.param(MoERegressor, 2, marks=pytest.mark.slow),
+        pytest.param(MoEClassifier, 1, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn(estimator, n_experts):
     """Every check passes but those listed; with one expert only one has too few samples."""

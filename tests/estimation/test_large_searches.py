@@ -75,8 +75,11 @@ def random_lines(k, seed, slope, n):
 
 @pytest.mark.parametrize(
     ("k", "seed", "slope", "n"),
-    [(4, 405, 1.0, 20_000), (3, 410, 3.0, 200_000), (3, 406, 3.0, 200_000)],
-    ids=["runs agree below", "runs agree far below", "4000 rows are too few"],
+    [
+        pytest.param(4, 405, 1.0, 20_000, id="runs agree below", marks=pytest.mark.slow),
+        pytest.param(3, 410, 3.0, 200_000, id="runs agree far below"),
+        pytest.param(3, 406, 3.0, 200_000, id="4000 rows are too few", marks=pytest.mark.slow),
+    ],
 )
 def test_default_fits_end_where_the_truth_leads(k, seed, slope, n):
     """A search that ended where runs agree, or saw fewer rows, fell 26 to 20,554 units short.
@@ -88,6 +91,7 @@ def test_default_fits_end_where_the_truth_leads(k, seed, slope, n):
     assert min(ends) >= best.log_likelihood - 5.0
 
 
+@pytest.mark.slow
 def test_an_expert_more_is_no_worse():
     """Runs from clusters of these rows agree on a maximum of three that is below that of two."""
     X, y = crossing_lines(100_000)
@@ -121,7 +125,7 @@ def test_optima_are_ranked_on_more_rows_than_the_search_looks_at():
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
-@pytest.mark.parametrize("seed", [16, 21])
+@pytest.mark.parametrize("seed", [16, pytest.param(21, marks=pytest.mark.slow)])
 def test_searches_for_classes_with_many_parameters_end_near_the_truth(seed):
     """With two numbers of the search; a search without moves ends some 20 units lower."""
     rng = np.random.default_rng([5, 4, 3, seed])
@@ -135,6 +139,7 @@ def test_searches_for_classes_with_many_parameters_end_near_the_truth(seed):
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
+@pytest.mark.slow
 def test_a_large_search_for_classes_begins_again_where_runs_do_not_agree():
     """Else it ends 142 below."""
     family = moestat.family("multinomial", gate="softmax", n_experts=6, n_features=6, n_classes=5)

@@ -52,6 +52,7 @@ def test_the_printed_loss_with_unit_masses_has_a_counterexample():
     assert float(moestat.hellinger(found.family, rung.params, *truth, MEDIUM)) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_truth_of_table_2_lies_on_a_ridge():
     found = run_case("mlmoe-1-table-2")
     assert found.verdict == "zero"
@@ -91,13 +92,22 @@ def test_an_unknown_case_is_refused():
 
 
 @pytest.mark.parametrize(
-    "name", ["attention-1", "attention-4", "attention-4-linear", "compete-v1-42"]
+    "name",
+    [
+        "attention-4",
+        "compete-v1-42",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("attention-1", "attention-4-linear")
+        ),
+    ],
 )
 def test_cheap_cases_come_out_as_expected(name):
     found = run_case(name, starts=1, n_radii=3)
     assert as_expected(CASES[name], found), found.table()
 
 
+@pytest.mark.slow
 def test_the_softmax_gate_has_the_fourth_order_in_a_cell_of_two():
     case = replace(CASES["softmax-2-order"], cells=((2, 1),), radii=(4e-3, 1e-3, 2))
     found = run_case(case, starts=1)

@@ -197,7 +197,10 @@ def test_the_router_in_full_precision_under_autocast():
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.parametrize(
     ("kind", "backend"),
-    [(CompeteSMoE, "inductor"), *((kind, "aot_eager") for kind in KINDS.values())],
+    [
+        pytest.param(CompeteSMoE, "inductor", marks=pytest.mark.slow),
+        *((kind, "aot_eager") for kind in KINDS.values()),
+    ],
 )
 def test_a_compiled_layer_is_the_layer_without_a_break(kind, backend):
     layer = layer_of(kind)
