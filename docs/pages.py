@@ -402,7 +402,7 @@ def write_alarms() -> None:
             lines.append(f"| {row['situation']} | {fitted} | {share} |")
         parts.append("\n".join(lines))
     columns = {
-        "right": "classes chosen rightly",
+        "right": "true number of classes chosen",
         "largest": "4 chosen",
         "dependence": "`DependentRowsWarning`",
         "edge": "`EdgeWarning`",
@@ -429,7 +429,7 @@ def write_parameters() -> None:
             text = (inspect.getdoc(import_module(module)) or "").replace("``", "`")
             heading = ", ".join(f"`{name}`" for name in names)
             blocks = _own_blocks(title, names[0], options)
-            said = f"Parameters: {blocks}." if blocks else "No parameters of its own."
+            said = f"Parameters: {blocks}." if blocks else "It has no parameters."
             parts += [f"### {heading}", text, said]
     (MADE / "parameters.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
@@ -496,10 +496,9 @@ def write_notebooks() -> None:
         shutil.copy(paths[name], folder)
     listed = "\n".join(f"notebooks/{name}" for name in names)
     (MADE / "notebooks.md").write_text(
-        "# Notebooks\n\nEach makes what it needs itself and runs in a minute or less; the"
-        " files are in the folder `notebooks`.\n\n```{toctree}\n:maxdepth: 1\n\n"
-        + listed
-        + "\n```\n",
+        "# Notebooks\n\nEach notebook creates or loads the data that it needs, and runs in a"
+        " minute or less. The files are in the folder `notebooks`.\n\n```{toctree}\n:maxdepth:"
+        " 1\n\n" + listed + "\n```\n",
         encoding="utf-8",
     )
 
@@ -517,13 +516,15 @@ def write_losses() -> None:
     losses += [_loss_row(name, loss) for name, loss in LOSSES.items()]
     parts = [
         "# Which loss fits which gate",
-        "A loss fits if it compares the parameters of the gate and the expert, and sees all that"
-        " changes the density. Families that are not in the table have no Voronoi loss;"
-        " `moestat.hellinger` and `moestat.regression_error` compare any two.",
+        "A loss fits a gate if it compares the parameters of the gate and of the expert, and"
+        " depends on all parameters that change the density. Families that are not in the table"
+        " have no Voronoi loss; `moestat.hellinger` and `moestat.regression_error` compare any"
+        " two models.",
         "\n".join(fits),
         "## The losses",
-        "Exponents of the errors of parameters, by the number of fitted atoms in a Voronoi cell:"
-        " of two, three and so on where several are named.",
+        "The table has the exponents of the errors of parameters, by the number of fitted atoms"
+        " in a Voronoi cell. If a row has several exponents for larger cells, they are for cells"
+        " of two, three and more fitted atoms.",
         "\n".join(losses),
     ]
     (MADE / "losses.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -532,7 +533,7 @@ def write_losses() -> None:
 def write_likelihoods() -> None:
     """Every likelihood of the registry: its responses, parameters, and what goes with it."""
     rows = [
-        "| likelihood | responses | parameters beside the mean's | source |",
+        "| likelihood | responses | parameters besides those of the mean | source |",
         "|---|---|---|---|",
     ]
     for name, one in LIKELIHOODS.items():
@@ -549,15 +550,15 @@ def write_likelihoods() -> None:
         word = "of two inputs or more" if has_kinks(model) else "yes"
         table.append(f"| `{gate}` | {'no' if model.has_jumps else word} | {word} |")
     parts = [
-        "# Likelihoods, and what goes together",
-        "Every density goes with every solver of densities, fixed coefficients, weights, tests,"
-        " intervals, selection and files. Gates that read the response take likelihoods with one"
-        " mean.",
+        "# Likelihoods, and what can be combined",
+        "For every likelihood in the table that is a density, all solvers for densities, fixed"
+        " coefficients, weights, tests, intervals, selection and files are available. Gates that"
+        " depend on the response can be combined only with likelihoods that have one mean.",
         "\n".join(rows),
         "## Groups and constraints by gate",
         "\n".join(table),
-        "Groups and equal coefficients run on the processor and on rows in memory; so do censored"
-        " responses.",
+        "Groups, equal coefficients and censored responses are available on the processor, for"
+        " rows in memory.",
     ]
     MADE.mkdir(exist_ok=True)
     (MADE / "likelihoods.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
@@ -576,7 +577,7 @@ def _responses_of(one: Likelihood) -> str:
     options = "" if one.configure is None else inspect.signature(one.configure).parameters
     if "trials" in options:
         return "successes of a number of trials; or successes and failures"
-    return kind + (", or bounds of them" if "censored" in options else "")
+    return kind + (", or their bounds" if "censored" in options else "")
 
 
 def _loss_row(name: str, loss: VoronoiLoss) -> str:
