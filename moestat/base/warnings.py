@@ -125,4 +125,6 @@ def warn_caller(message: str, kind: type[Warning]) -> None:
 
 def warn_of_old_name(old: str, new: str) -> None:
     """Warn that a name will go with the next release."""
-    warn_caller(f"{old} is the old name of {new}, and goes with the next release", FutureWarning)
+    warn_caller(
+        f"{old} is the old name of {new}, and will be removed in the next release", FutureWarning
+    )

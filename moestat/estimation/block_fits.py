@@ -78,11 +78,12 @@ def fit_blocks(
 ) -> MoEResults:
     """Maximum-likelihood fit to data that are read in blocks, with a certificate.
 
-    One pass over the blocks finds means, covariances, labels and a random sample of 100,000 rows.
-    Starts are searched on the sample, as in `moestat.fit`; from the three best Newton's method
-    climbs on the sample first and then on all rows, with one pass for each iteration of all starts
-    together.  The certificate is that of all rows.  Sums of blocks are added in the order of the
-    blocks: results depend neither on the number of threads nor on where blocks are.
+    One pass over the blocks computes means, covariances, labels and a random sample of 100,000
+    rows.  The search for starts uses the sample, as in `moestat.fit`.  From the three best starts,
+    Newton's method converges first on the sample and then on all rows; each iteration needs one
+    pass for all starts together.  The certificate is that of all rows.  Sums of blocks are added in
+    the order of the blocks, so results depend neither on the number of threads nor on where blocks
+    are stored.
 
     Parameters
     ----------
@@ -91,40 +92,41 @@ def fit_blocks(
     blocks : Blocks
         The data, such as `moestat.Blocks.from_arrays` of memory-mapped arrays.
     starts : sequence of StartRule, optional
-        As in `moestat.fit`; rules that look at data see the sample.
+        The same as in `moestat.fit`; rules that use the data use the sample.
     rng : numpy.random.Generator, int or None
         Source of the sample and of the random starts.
     threads : int, optional
         Threads, each with one block in memory; all cores by default.
     resume : str or Path, optional
-        File that keeps the best points after each pass.  If the fit ends early, by an interrupt or
-        a lost scheduler, the same call begins there in place of a search; a file of another model
-        or of other data is refused.  A fit that has ended removes the file.
+        File in which the fit saves its best parameters after each pass.  If the fit is interrupted
+        or loses its scheduler, repeat the call: it continues from the file, without a new search.
+        A file of another model or of other data raises an error.  The call removes the file when
+        the fit is complete.
     verbose : bool
-        Whether to show on standard error what the fit does, how far each pass is, and the time that
-        it has left.
+        Whether to show the progress of the fit and of each pass on standard error, and the time
+        that is left.
     **options
         Further arguments of `moestat.family`, for a model by name.
 
     Returns
     -------
     MoEResults
-        Parameters, standard errors of the observed information, log-likelihood, certificate and
-        ``summary()``; of a model by name with the experts in descending order of their mean weight.
-        Outliers and other misfits are looked for in the sample, and the warnings are those of
-        `moestat.fit`.  Robust covariances, bootstraps, influence and criteria read the blocks
-        again; what needs all rows at once, such as residuals, says that they are not there.
+        Parameters, standard errors from the observed information, log-likelihood, certificate and
+        ``summary()``.  If the model is given by name, experts are in descending order of their mean
+        weight.  The checks for outliers and other misfits use the sample, and the warnings are
+        those of `moestat.fit`.  Robust covariances, bootstraps, influence and criteria read the
+        blocks again; methods that need all rows at once, such as residuals, raise an error.
 
     Raises
     ------
     ValueError
-        As `moestat.fit`, with the number of the block; for least squares, and gates with jumps or
-        kinks.
+        For the reasons of `moestat.fit`, with the number of the block; for least squares, and for
+        gates whose likelihood has jumps or kinks.
 
     Notes
     -----
     Families and likelihood are those of `moestat.fit`: Pham et al. (2026), eq. (2).  An interrupt
-    ends the search for starts, as there.
+    (Ctrl-C) ends the search for starts, as in `moestat.fit`.
 
     Examples
     --------
@@ -143,7 +145,8 @@ def fit_blocks(
     by_name = not isinstance(model, Family)
     if options and not by_name:
         raise ValueError(
-            f"{', '.join(sorted(options))}: for a family by name only; got {short(model)}"
+            f"{', '.join(sorted(options))}: allowed only if the family is given by name; got"
+            f" {short(model)}"
         )
     with reported("fit_blocks", verbose, answers=True):
         return fit_rows(model, blocks, starts, rng, count, options, resume=resume)
@@ -332,15 +335,15 @@ def _check(model: Family, known: Known, sampled: Sample, prior: Any, features: A
     """Raise for rows that determine no fit, and for families that need all rows at once."""
     if model.is_regression or model.has_jumps or has_kinks(model):
         raise ValueError(
-            "fits to blocks are by Newton's method, for densities without jumps and kinks; got"
-            f" {model.likelihood.name} with gate {model.gate.name!r}"
+            "fits to blocks need a density without jumps and kinks, because they use Newton's"
+            f" method; got {model.likelihood.name} with gate {model.gate.name!r}"
         )
     if not known.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
     if known.total < model.n_free_params and prior is None:
         raise ValueError(
             f"n = {known.total:g} samples cannot determine {model.n_free_params} free parameters;"
-            ' prior="weak" adds what they do not tell'
+            ' prior="weak" adds the missing information'
         )
     if model.likelihood.effects is not None:
         check_random_effects(model, known.drawn.groups, prior)

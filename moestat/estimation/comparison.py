@@ -19,15 +19,15 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Sheet):
-    """A table of fits, one column each: estimates with their errors, then what the fits reach.
+    """A table with one column for each fit: estimates, standard errors, and quality of the fit.
 
-    ``print`` shows text, a notebook HTML; ``as_text``, ``as_latex``, ``as_html`` and ``as_csv``
-    make strings of it.
+    It prints as text and is shown as HTML in a notebook.  Its methods ``as_text``, ``as_latex``,
+    ``as_html`` and ``as_csv`` return strings.
 
     Parameters
     ----------
     title, facts, head, rows, notes
-        What is shown, see `moestat.estimation.tables.Sheet`.
+        Contents of the table, see `moestat.estimation.tables.Sheet`.
     models : tuple of (str, tuple of Estimate)
         The name of each model and its parameters; `frame` has them as one data frame.
     """
@@ -45,10 +45,10 @@ class Comparison(Sheet):
 
 @door()
 def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison:
-    """A table of models, for a paper: coefficients of several fits side by side.
+    """Make a table of several fits for a paper, with their coefficients side by side.
 
-    Experts are compared by their numbers and coefficients by their terms; fits may differ in
-    likelihood, gate, inputs and number of experts.
+    A row has the coefficients with the same term of the experts with the same number.  The fits
+    may differ in likelihood, gate, inputs and number of experts.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
     Raises
     ------
     ValueError
-        If there is no fit, or something that is none.
+        If there are no fits, or one of them is not a result of a fit.
 
     Notes
     -----
-    Log-likelihoods, AIC and BIC of different responses, rows or weights do not compare; the table
-    shows them as they are.
+    Log-likelihoods, AIC and BIC of fits with different responses, rows or weights are not
+    comparable; the table shows them nevertheless.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Numbers that statisticians ask of a fit: degrees of freedom, criteria, shares of variance."""
+"""Degrees of freedom, information criteria, R-squared and related numbers of a fit."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Criteria(Predicting):
 
     @property
     def converged(self) -> bool:
-        """Whether the solver reported convergence; `certificate` is the stronger statement."""
+        """Whether the solver reported convergence; `certificate` has stronger checks."""
         return self.solution.certificate.status == "converged"
 
     @property
     def edf(self) -> float:
         """Degrees of freedom: the number of parameters that the data determine, see `identified`.
 
-        Of a posterior mode the effective number, ``tr((I + Q)^-1 I)`` with the information I of the
-        data and the curvature Q of minus the log prior density (Gray 1992): a parameter that the
-        prior decides counts as none.
+        For a posterior mode it is the effective number ``tr((I + Q)^-1 I)``, with the information I
+        of the data and the curvature Q of minus the log prior density (Gray 1992).  A parameter
+        that only the prior determines counts as 0.
         """
         known, penalty = self.identified, self._inner.penalty
         if penalty is None:
@@ -51,7 +51,7 @@ class Criteria(Predicting):
 
     @property
     def n_groups(self) -> float | None:
-        """Sum of the weights of the groups, for which an expert is chosen once; None without."""
+        """Number of groups, the sum of their weights; None if the fit has no groups."""
         if self.data is None or self.data.groups is None:
             return None
         if self.data.group_weight is not None:
@@ -61,33 +61,33 @@ class Criteria(Predicting):
 
     @property
     def n_independent(self) -> float:
-        """Sum of the weights of what is independent: of groups where there are any, else of rows.
+        """Number of independent units, the sum of the weights of the groups, or else of the rows.
 
-        The n of BIC and of what is like it.
+        BIC, HQIC and ICL use it as the sample size.
         """
         n_groups = self.n_groups
         return self.nobs if n_groups is None else n_groups
 
     @property
     def df_model(self) -> float:
-        """Number of estimated parameters less one for the mean, ``nobs - df_resid - 1``."""
+        """Number of estimated parameters minus one for the mean, ``nobs - df_resid - 1``."""
         return float(self._n_estimated - 1)
 
     @property
     def df_resid(self) -> float:
-        """Number of observations less number of estimated parameters."""
+        """Number of observations minus number of estimated parameters."""
         return self.nobs - self._n_estimated
 
     @property
     def aic(self) -> float:
-        """Akaike's criterion, ``2 edf - 2 l``; of a posterior mode with l at the mode."""
+        """Akaike's criterion, ``2 edf - 2 l``, where l is the log-likelihood at the estimate."""
         return 2.0 * self._n_estimated - 2.0 * self.llf
 
     @property
     def bic(self) -> float:
         """Schwarz's criterion, ``edf log n - 2 l``, with n the number of groups if there are any.
 
-        Of a posterior mode with l at the mode, in the manner of Fraley and Raftery (2007).
+        For a posterior mode, l is the log-likelihood at the mode, as in Fraley and Raftery (2007).
         """
         return np.log(self.n_independent) * self._n_estimated - 2.0 * self.llf
 
@@ -101,18 +101,18 @@ class Criteria(Predicting):
         """Integrated completed likelihood, ``BIC + 2 H`` with the entropy H of the assignments.
 
         ``H = -sum_t w_t sum_i tau_ti log tau_ti``, as in McLachlan and Peel (2000), Sec. 6.10, and
-        `moestat.select`.  flexmix and mclust take ``-sum_t w_t log max_i tau_ti``, with each row
-        assigned to its most probable expert, in place of H: `icl_map`.  That is smaller.
+        `moestat.select`.  flexmix and mclust assign each row to its most probable expert and use
+        ``-sum_t w_t log max_i tau_ti`` in place of H, which is smaller; see `icl_map`.
         """
         k = self.family.n_experts
         return self.bic + 2.0 * self.entropy * self.n_independent * np.log(k)
 
     @property
     def icl_map(self) -> float:
-        """Integrated completed likelihood with rows at their most probable experts.
+        """Integrated completed likelihood with each row assigned to its most probable expert.
 
-        ``BIC - 2 sum_t w_t log max_i tau_ti`` (Biernacki, Celeux and Govaert 2000), the ICL of
-        flexmix, and of mclust with the sign turned.
+        ``BIC - 2 sum_t w_t log max_i tau_ti`` (Biernacki, Celeux and Govaert 2000).  This is the
+        ICL of flexmix, and of mclust with the opposite sign.
         """
         tau, weight = self.assignments
         return self.bic - 2.0 * float(np.log(tau.max(axis=0)) @ weight)
@@ -150,14 +150,14 @@ class Criteria(Predicting):
 
     @property
     def deviance(self) -> float:
-        """Deviance of a generalised linear model of one expert, weighted, without the scale.
+        """Weighted deviance of one expert, a generalised linear model, not divided by the scale.
 
-        Of classes it is ``-2 l``: a model with a parameter for each row has the log-likelihood 0.
+        For classes it is ``-2 l``, because a model with a parameter for each row has l = 0.
 
         Raises
         ------
         ValueError
-            For more experts than one, or a likelihood that is no exponential family.
+            If there are several experts, or the likelihood is not an exponential family.
 
         Examples
         --------
@@ -174,37 +174,38 @@ class Criteria(Predicting):
 
     @property
     def pearson_chi2(self) -> float:
-        """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, refused as `deviance`."""
+        """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, for the models of `deviance`."""
         own = units(self, "pearson_chi2")
         return float(own.weight @ own.pearson**2)
 
     @property
     def resid_pearson(self) -> Any:
-        """Pearson residuals (n,), ``(y - mu) / sqrt(V(mu))``, refused as `deviance`."""
+        """Pearson residuals (n,), ``(y - mu) / sqrt(V(mu))``, for the models of `deviance`."""
         return self._inputs().like(units(self, "resid_pearson").pearson)
 
     @property
     def resid_deviance(self) -> Any:
-        """Deviance residuals (n,), signed roots of each row's deviance, refused as `deviance`."""
+        """Deviance residuals (n,), signed roots of the deviance of each row; see `deviance`."""
         own = units(self, "resid_deviance")
         return self._inputs().like(np.sign(own.y - own.mean) * np.sqrt(own.deviances))
 
     @property
     def scale(self) -> float:
-        """Pearson's statistic over rows less coefficients of the mean, refused as `deviance`.
+        """Pearson's statistic divided by the number of rows minus coefficients of the mean.
 
-        It is 1 where the variance is a known function of the mean, as of counts.  It is not the
-        maximum-likelihood estimate that `blocks` has.
+        It is 1 if the variance is a known function of the mean, as for Poisson counts.  It differs
+        from the maximum-likelihood estimate in `blocks`.  It is available for the models of
+        `deviance`.
         """
         return units(self, "scale").scale
 
     @property
     def llnull(self) -> float:
-        """Largest log-likelihood of one expert without inputs; an offset stays."""
+        """Maximum log-likelihood of one expert without inputs, but with the offset of the fit."""
         return null_log_likelihood(self)
 
     def pseudo_rsquared(self, kind: str = "cs") -> float:
-        """Pseudo R-squared against one expert without inputs, `llnull`, for any number of experts.
+        """Pseudo R-squared, a comparison with one expert without inputs (`llnull`).
 
         Parameters
         ----------
@@ -234,7 +235,7 @@ class Criteria(Predicting):
     def get_influence(self) -> RegressionInfluence:
         """Leverage, studentised residuals and Cook's distances of one expert.
 
-        They are refused as `deviance`; `influence` is for any fit.
+        They are available for the models of `deviance`; `influence` is available for any fit.
 
         Examples
         --------
@@ -250,7 +251,8 @@ class Criteria(Predicting):
     def entropy(self) -> float:
         """Entropy of the assignments per row, or group, divided by its maximum, ``log k``.
 
-        0 where every row belongs to one expert, 1 where no row tells anything; 0 for k = 1.
+        It is 0 if each row belongs to one expert with certainty, and 1 if all experts are equally
+        probable for every row.  For k = 1 it is 0.
         """
         if self.family.n_experts == 1:
             return 0.0
@@ -263,7 +265,7 @@ class Criteria(Predicting):
 
     @property
     def assignments(self) -> tuple[FloatArray, FloatArray]:
-        """Responsibilities (k, m) and weights (m,) of each row, or of each group of rows."""
+        """Posterior probabilities (k, m) and weights (m,) of each row, or of each group of rows."""
         tau, weight = self.responsibilities.T, self.weight
         if self.rows.groups is None:
             return tau, weight

@@ -114,8 +114,8 @@ class Data:
         constant = np.flatnonzero(spans(design, weights > 0) == 0)
         if (refused := np.intersect1d(constant, model.read)).size:
             raise ValueError(
-                f"X: column {int(refused[0])} is constant; its slope cannot be told from the"
-                " intercept"
+                f"X: column {int(refused[0])} is constant; its slope cannot be distinguished"
+                " from the intercept"
             )
         return cls(design.T, response, weights)
 
@@ -329,9 +329,9 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
         )
     if options and isinstance(model, Family):
         raise ValueError(
-            f"{', '.join(sorted(options))}: for a family by name only, such as"
-            f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts});"
-            f" got {short(model)}"
+            f"{', '.join(sorted(options))}: allowed only if the family is given by name, such as"
+            f" fit({model.likelihood.name!r}, X, y, n_experts={model.n_experts}); got"
+            f" {short(model)}"
         )
     return not isinstance(model, Family)
 
@@ -439,7 +439,7 @@ def holding_constants(
     if not new:
         return model
     shown = ", ".join(repr(features[f]) if features else str(f) for f in new)
-    what = f"X: column {shown} is constant; its slope cannot be told from the intercept"
+    what = f"X: column {shown} is constant; its slope cannot be distinguished from the intercept"
     try:
         held = model.holding([*model.held, *new])
     except ValueError as error:

@@ -105,9 +105,9 @@ def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:
     whose = f"expert{'s' * (not one)} {_some(experts)} {'is' if one else 'are'}"
     return (
         BoundWarning,
-        f"{whose} as narrow as the steps in which y is recorded let {'it' if one else 'them'} be"
-        f" ({_some(names)} on this bound): rounded values repeat each other, so that the data do"
-        " not determine this variance. Use fewer experts, or set the step by resolution=",
+        f"{whose} as narrow as the rounding of y allows ({_some(names)} on this bound): because of"
+        " the rounding many responses are equal, so that the data do not determine this variance."
+        " Use fewer experts, or set the step by resolution=",
     )
 
 
@@ -199,7 +199,7 @@ def _separation(
     diverge = "diverge" if at.size > 1 else "diverges"
     # Held-out rows are often in classes whose probability is then next to 0: see separation.py
     # among the benchmarks.
-    hold = "Predictions hold"
+    hold = "Predictions are valid"
     if likelihood.support is not None:
         hold = "Predicted probabilities are too near 0 and 1"
     return (
@@ -221,12 +221,13 @@ def _limit(
     name = family.likelihood.name
     if (choices := family.likelihood.choices) is not None:
         name = " and ".join(dict.fromkeys(choices.names[int(each) - 1] for each in experts))
+    tend = "tends to the limit of its range" if at.size == 1 else "tend to limits of their ranges"
     return (
         LimitWarning,
-        f"{_some([terms[j].name for j in at])} went to the end of the range, where the"
+        f"{_some([terms[j].name for j in at])} {tend}, where the"
         f" distribution{whose} becomes {' and '.join(dict.fromkeys(simpler[at]))}, simpler than"
-        f" {name}: other estimates and standard errors are those of the simpler"
-        " distribution, which you can fit and report",
+        f" {name}: other estimates and standard errors are those of the simpler distribution,"
+        " which you can fit and report",
     )
 
 

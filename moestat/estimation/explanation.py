@@ -59,7 +59,7 @@ ADVICE: dict[str, Advice] = {
         " and predictions where these have most of the weight are affected little.",
         (
             "Look at the rows: result.responsibilities.argmax(axis=1) names the expert of each."
-            " They may be errors of recording.",
+            " They may be recording errors.",
             "Try fewer experts: moestat.select(...).",
             "Share coefficients among experts: equal=['nu'] for variances, equal=['a'] for slopes.",
             "Take intervals from result.profile(name) or result.bootstrap(500).",
@@ -80,12 +80,12 @@ ADVICE: dict[str, Advice] = {
     ),
     "DependentRowsWarning": Advice(
         "Rows that are not independent",
-        "Rows of one subject, or near in time, resemble each other more than the model explains."
-        " The fit counts them as independent evidence: standard errors are too small, and tests"
-        " and criteria favour too many experts.",
+        "Rows of one subject, or near in time, are more similar than the model explains. The fit"
+        " treats them as independent: standard errors are then too small, and tests and criteria"
+        " favour too many experts.",
         (
-            "If rows belong to subjects, give them: groups=, or '| id' at the end of a formula."
-            " Each subject then has one expert.",
+            "If rows belong to subjects, give the subjects as groups: groups=, or '| id' at the"
+            " end of a formula. Each subject then has one expert.",
             "If an expert may change within a subject, use"
             " result.get_robustcov_results('cluster', groups).",
             "If an input has a curved effect, add terms such as bs(x, df=4) or C(x).",
@@ -98,14 +98,16 @@ ADVICE: dict[str, Advice] = {
         (
             "Plot the data and look for an input with extreme values or a very small group.",
             'Use prior="weak", or fewer experts.',
-            "If y is rounded and an expert is as narrow as its steps, set them by resolution=.",
-            "Set bounds= that your subject justifies, and report them.",
+            "If y is rounded and an expert is as narrow as the rounding allows, set the step of y"
+            " by resolution=.",
+            "Set bounds (bounds=) that you can justify from your field of study, and report them.",
         ),
     ),
     "LimitWarning": Advice(
         "A simpler distribution suffices",
-        "A parameter of the distribution went to the end of its range, where the distribution is a"
-        " simpler one. Estimates and standard errors are those of the simpler distribution.",
+        "A parameter of the distribution converges to the limit of its range, where the"
+        " distribution becomes a simpler one. Estimates and standard errors are those of the"
+        " simpler distribution.",
         ("Fit the simpler likelihood and report it.",),
     ),
     "AliasedWarning": Advice(
@@ -116,13 +118,13 @@ ADVICE: dict[str, Advice] = {
     ),
     "UnitsWarning": Advice(
         "Units far from 1",
-        "This family does not follow a change of units, so its default box and starts may not suit"
-        " the data.",
+        "The fit of this family depends on the units of the data, so its default bounds and"
+        " starts may not suit the data.",
         ("Rescale the named columns to a standard deviation near 1, and fit again.",),
     ),
     "InterruptedWarning": Advice(
         "A search that was stopped",
-        "The result is the best of the starts that had ended. A higher maximum may exist.",
+        "The result is the best of the starts that were finished. A higher maximum may exist.",
         ("Repeat the call with more time before you report the result.",),
     ),
 }
@@ -194,12 +196,12 @@ def explain(result: Any) -> Explanation:
     if certificate.n_starts > 1:
         sentences.append(
             f"{agree} of {certificate.n_starts} starts ended at the best value. This is evidence,"
-            " and no proof, that no higher maximum exists."
+            " but not a proof, that no higher maximum exists."
         )
     if certificate.p_higher is not None:
         sentences.append(
             "The probability that one exists is estimated as"
-            f" {max(certificate.p_higher, 0.01):.0%}, from what the search saw."
+            f" {max(certificate.p_higher, 0.01):.0%}, from the results of the search."
         )
     found = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
     if not found:

@@ -1,4 +1,4 @@
-"""A fit before anything is asked of rows: its parameters, what they are called, their errors."""
+"""The estimates of a fit: parameters, their names and their standard errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StandardFit:
 @doors
 @dataclass(frozen=True, repr=False)
 class Fitted:
-    """What `moestat.estimation.results.MoEResults` holds, with parameters and their errors."""
+    """Parameters and standard errors of a `moestat.estimation.results.MoEResults`."""
 
     family: Family
     solution: Solution = field(repr=False)
@@ -69,12 +69,12 @@ class Fitted:
 
     @property
     def theta(self) -> FloatArray:
-        """Packed parameters (P,), the array that a family reads; `blocks` has them by name."""
+        """All parameters in one vector (P,), as the family uses them; `blocks` has them by name."""
         return self.solution.theta
 
     @cached_property
     def param_names(self) -> list[str]:
-        """Names of the packed parameters (P,), in the words of the data."""
+        """Names of all parameters (P,); they contain the names of the columns of the data."""
         return parameter_names(self.family, self.data)
 
     @cached_property
@@ -84,11 +84,12 @@ class Fitted:
 
     @property
     def params(self) -> Any:
-        """Parameters; `blocks` has them by block, and `theta` packed, whatever the data.
+        """The parameters, as a series if the columns of the data have names, else as an array.
 
-        Of data with names a series of those that the model estimates or knows, without references
-        of the gate and without coefficients of inputs that a part of it does not read; the gate of
-        one expert has none.  Of arrays the packed parameters (P,), with all of these.
+        The series contains the parameters that are estimated or have a known value.  It leaves out
+        the parameters of the reference expert of the gate, the coefficients of inputs that do not
+        belong to a part of the model, and the gate if there is only one expert.  The array is
+        `theta`, with all parameters.  `blocks` has the parameters by block.
         """
         return self._labelled(self.theta)
 
@@ -116,19 +117,20 @@ class Fitted:
 
     @property
     def model(self) -> Family:
-        """The model under statsmodels' name: the same as `family`."""
+        """The model: the same as `family`, under the name that statsmodels uses."""
         return self.family
 
     @property
     def blocks(self) -> dict[str, FloatArray]:
-        """Parameters by block."""
+        """The parameters in a dictionary with an array for each block, such as ``a``."""
         return self.family.unpack(self.theta)
 
     @property
     def covariances(self) -> Any:
         """Covariance matrices (k, q, q) of normal responses within each expert.
 
-        Of responses with names a table, one row per expert, from 0, and response.
+        If the responses have names, the result is a table with one row for each expert, numbered
+        from 0, and response.
 
         Raises
         ------
@@ -161,12 +163,12 @@ class Fitted:
 
     @property
     def measure(self) -> MixingMeasure:
-        """The fitted mixing measure."""
+        """The estimate as a mixing measure, which does not depend on the order of the experts."""
         return self.family.measure(self.theta)
 
     @property
     def certificate(self) -> Certificate:
-        """Evidence that this is a maximum."""
+        """The checks of whether the estimate is a local maximum."""
         return self.solution.certificate
 
     @cached_property
@@ -186,21 +188,22 @@ class Fitted:
 
     @cached_property
     def identified(self) -> Identified:
-        """What the data say about the parameters, in the coordinates in which they were found."""
+        """Which parameters the data determine, in the coordinates in which the fit was computed."""
         inner = self._inner
         return identified(inner.family, inner.solution, self.nobs, inner.metric)
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Coordinates neither pinned nor moved by one on a bound, shape (P,)."""
+        """Whether each parameter (P,) is free: neither fixed nor affected by one on a bound."""
         known = self.identified
         return self._moved_by(known.estimated) & ~self._moved_by(known.held)
 
     @property
     def bounds(self) -> FloatArray:
-        """Lower and upper bounds (P, 2) that each coordinate had in the fit.
+        """Lower and upper bounds (P, 2) of each parameter in the fit.
 
-        A fit to data has a box in standardised coordinates; the bounds are its shadow.
+        The bounds of a fit to data are set for standardised coordinates.  For each parameter, this
+        is the range of its values over these bounds.
         """
         inner = self._inner
         sides = np.column_stack([inner.family.lower, inner.family.upper])
@@ -221,9 +224,10 @@ class Fitted:
     def cov_params(self) -> Any:
         """Covariance matrix of the parameters in `params`: the inverse observed information.
 
-        Rows and columns of pinned coordinates are 0, those of bounded ones NaN: the theory of
-        interior maxima does not cover them.  So are those of a coordinate that the data do not
-        tell (see `identified`), and everything is NaN where the information is not positive.
+        Rows and columns of fixed parameters are 0.  They are NaN for parameters on a bound, because
+        the theory of interior maxima does not cover these, and for parameters that the data do not
+        determine (see `identified`).  The whole matrix is NaN if the information matrix is not
+        positive definite.
         """
         return self._labelled(self._covariance.copy())
 
@@ -268,12 +272,15 @@ class Fitted:
 
     @property
     def theta_bse(self) -> FloatArray:
-        """Standard errors (P,) of the packed parameters `theta`, as in `bse`."""
+        """Standard errors (P,) of all parameters, in the order of `theta`; see `bse`."""
         return np.sqrt(np.diag(self._covariance))
 
     @property
     def bse(self) -> Any:
-        """Standard errors, as `params`; 0 for pinned, NaN for bounded and unidentified ones."""
+        """Standard errors of the parameters in `params`.
+
+        They are 0 for fixed parameters, and NaN for those on a bound or not identified.
+        """
         return self._labelled(self.theta_bse)
 
     @property
@@ -283,12 +290,12 @@ class Fitted:
 
     @property
     def tvalues(self) -> Any:
-        """Parameters over standard errors, as `params`; NaN where there is none."""
+        """Parameters in `params` divided by their standard errors; NaN without a standard error."""
         return self._labelled(self._z)
 
     @property
     def pvalues(self) -> Any:
-        """Two-sided normal p-values, as `params`, of the hypotheses that a parameter is 0."""
+        """Two-sided normal p-values of the hypotheses that each parameter in `params` is 0."""
         from scipy.stats import norm
 
         return self._labelled(2.0 * norm.sf(np.abs(self._z)))
@@ -304,7 +311,7 @@ class Fitted:
 
     @property
     def reads_source(self) -> bool:
-        """Whether the rows are not here, but can be read again from blocks or a source."""
+        """Whether the rows are not in memory, but can be read again from blocks or a source."""
         return not self.has_rows and self.source is not None
 
     @property

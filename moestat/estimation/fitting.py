@@ -249,7 +249,8 @@ class Settings:
         own = self.n_starts, self.time_limit, self.risk
         if self.starts is not None and any(each is not None for each in own):
             raise ValueError(
-                "n_starts, time_limit and risk are for the default starts; got starts, too"
+                "n_starts, time_limit and risk apply to the default starts only; leave them out"
+                " if you give starts"
             )
         if self.compress is not None and str(self.compress) != "auto":
             raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
@@ -281,7 +282,7 @@ class Settings:
         if family.likelihood.parts or np.ndim(data.y) == 2:
             raise ValueError("compress: only for one response in a single column; leave it out")
         if data.groups is not None:
-            raise ValueError("compress: rows of groups cannot stand for each other; leave it out")
+            raise ValueError("compress: not available with groups; leave it out")
         few = compressed(data.X, data.y, data.weight)
         own, read = read_data(family, few.X, few.y, few.weight, {})
         # A generator would have moved on if the data are fitted as they are after all.

@@ -152,7 +152,9 @@ def fit_formula(
         known = signature(fit).parameters
         return fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
     if resume is not None:
-        raise ValueError("resume: is for sources that are read in parts; got data in memory")
+        raise ValueError(
+            "resume: available only for sources that are read in parts; got data in memory"
+        )
     made, y, given, own = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None

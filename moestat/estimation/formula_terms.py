@@ -60,7 +60,10 @@ def read_terms(
         options["random"], groups = random, grouped
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
-            raise ValueError(f"{name} is for moestat.fit; a formula says it by columns' names")
+            raise ValueError(
+                f"{name} is an argument of moestat.fit; in a formula, use the names of columns"
+                " instead"
+            )
     if not (isinstance(family, str) or is_mapping(family) or is_sequence(family)):
         raise ValueError(
             'family must be the name of a likelihood such as "gaussian", got'
@@ -111,8 +114,9 @@ def arguments_of(
     for i, names in enumerate(own):
         if lost := [name for name in names if name not in designs[0].columns]:
             raise ValueError(
-                f"formula: {lost[0]!r} of expert {i + 1} is coded otherwise beside the terms of the"
-                " other experts; name the same main effects, or the same intercept"
+                f"formula: {lost[0]!r} of expert {i + 1} has another coding than in the formulas"
+                " of the other experts; use the same main effects and the same intercept in all"
+                " formulas"
             )
     read_by = [[made.features.index(name) for name in names] for names in own]
     options |= {

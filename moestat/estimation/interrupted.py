@@ -64,8 +64,8 @@ class SavedEstimates:
             of, points = None, np.empty(0)
         if of != self.digest or points.ndim != 2:
             raise ValueError(
-                f"resume: {str(self.path)!r} is not of this fit: the model, the prior or the data"
-                " are others; give another name, or remove the file"
+                f"resume: {str(self.path)!r} belongs to another fit: its model, prior or data are"
+                " different; give another name, or remove the file"
             )
         return points
 

@@ -68,7 +68,7 @@ class FitJob:
         if size < family.n_free_params and self.prior is None:
             raise ValueError(
                 f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
-                ' prior="weak" adds what they do not tell'
+                ' prior="weak" adds the missing information'
             )
         if family.likelihood.effects is not None:
             check_random_effects(family, data.groups, self.prior)

@@ -50,8 +50,9 @@ def predict_known_groups(
     effects = family.likelihood.effects is not None
     if effects and family.likelihood.name != "gaussian":
         raise ValueError(
-            "groups: errors of predictions of known groups are for random effects of normal"
-            " responses; result.predict has the predictions"
+            "groups: with random effects, standard errors of predictions for known groups are"
+            " available only for normal responses; result.predict has the predictions without"
+            " standard errors"
         )
 
     def predicted(theta: FloatArray) -> FloatArray:

@@ -181,8 +181,9 @@ def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
     """
     if _checked(family).is_regression:
         raise ValueError(
-            "a family that is fitted by least squares is a regression function: it says nothing on"
-            " which expert a response comes from. gate_probabilities are the weights of its atoms"
+            "a family that is fitted by least squares is a regression function: it does not"
+            " determine which expert a response comes from. gate_probabilities returns the"
+            " weights of its experts"
         )
     data = _problem(family, X, y, None).data
     return _known(family.rowwise(_vector(family, params), data.X, data.y)[1].T)

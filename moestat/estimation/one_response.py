@@ -53,7 +53,7 @@ class OneResponse(Pictures):
     @property
     def edf(self) -> float:
         """Refused: information criteria are of the fit of all responses."""
-        raise ValueError(f"criteria are of the fit of all responses, not of {self.name!r} alone")
+        raise ValueError(f"criteria belong to the fit of all responses, not to {self.name!r} alone")
 
     @property
     def llf(self) -> float:
@@ -82,8 +82,8 @@ class OneResponse(Pictures):
         """Predictions with errors and intervals, as `MoEResults.get_prediction`, without groups."""
         if groups is not None:
             raise ValueError(
-                "groups: errors for known groups are those of fits of one response; predict has"
-                f" the predictions of {self.name!r}"
+                "groups: standard errors for known groups are available only for fits of one"
+                f" response; predict has the predictions of {self.name!r}"
             )
         return super().get_prediction(X)
 

@@ -1,4 +1,4 @@
-"""What a fit says of rows, those of the fit or new ones, which it reads by name as it did then."""
+"""Predictions and other values for each row of the fit, or for new rows."""
 
 from __future__ import annotations
 
@@ -89,11 +89,12 @@ class _Shares(np.ndarray):
 
 @doors
 class Predicting(Fitted):
-    """Methods of `moestat.estimation.results.MoEResults` that answer for rows.
+    """Methods of `moestat.estimation.results.MoEResults` with a value for each row.
 
-    Inputs X are read as `moestat.fit` reads them: columns of a table by their names, the columns
-    that a formula names, arrays by position; without X they are those of the fit.  Of a table of
-    pandas, polars or pyarrow the answer is a series or a frame with its index, else an array.
+    Inputs X are used as in `moestat.fit`: columns of a table by their names, the columns of a
+    formula by its names, arrays by position.  Without X, the methods use the rows of the fit.  If X
+    is a table of pandas, polars or pyarrow, the result is a series or a frame with the index of X;
+    otherwise it is an array.
     """
 
     def _inputs(self, X: Any = None) -> Inputs:
@@ -162,12 +163,12 @@ class Predicting(Fitted):
         groups: Any = None,
         to: str | Path | None = None,
     ) -> Any:
-        """Predictions at inputs, by default the conditional mean or the most probable class.
+        """Predict the conditional mean or the most probable class, or another quantity.
 
         Parameters
         ----------
         X : array_like or table of shape (n, d), optional
-            Inputs; those of the fit by default.
+            Inputs; by default those of the fit.
         which : str, optional
             "mean": the conditional mean of y (n,); "class": the most probable label (n,);
             "proba": class probabilities (n, K); "experts": the mean of each expert (n, k), or the
@@ -176,29 +177,30 @@ class Predicting(Fitted):
             "quantile": quantiles of y (n,) or (n, m); "cdf": the probability that a response is
             at most y (n,); "density": the density, or probability, of y (n,).
         y : array_like of shape (n,), or scalar, optional
-            Responses, for "cdf" and "density"; those of the fit by default.
+            Responses, for "cdf" and "density"; by default those of the fit.
         q : float or sequence of float
-            Which quantiles.
+            Levels of the quantiles, between 0 and 1.
         groups : array_like of shape (n,), optional
-            In a fit with groups: the label of the group of each row.  The probabilities of its
-            expert are then those that the rows of the fit give to the group.  Without labels, or
-            for a group that is not in the fit, they are the gate's.  With random effects the
-            mean is that of the group: its predicted effects are added within each expert.
+            In a fit with groups: the label of the group of each row.  Experts are then weighted by
+            their posterior probabilities given the rows of this group in the fit.  Without labels,
+            or for a group that is not in the fit, they are weighted by the gate.  With random
+            effects, the predicted effects of the group are added within each expert.
         to : str or Path, optional
-            A folder to which predictions are written as Parquet, one file for each part of X, which
-            may then be a source such as a folder of Parquet files, see `moestat.fit_formula`.
-            Parts are in the order of the source and have its index; each is written as a whole,
-            and a call that was stopped goes on where it was when it is repeated.
+            A folder for the predictions, which are written as Parquet, one file for each part of X.
+            X may then be a source such as a folder of Parquet files, see `moestat.fit_formula`.
+            The files have the order and the index of the source.  If the call is stopped, repeat
+            it: it continues with the files that are missing.
 
         Returns
         -------
         ndarray, series or frame
-            Predictions, with the index of a table; the folder, where there is one.
+            The predictions, with the index of X if it is a table; or the folder `to`.
 
         Raises
         ------
         ValueError
-            If `which` is unknown or not for this likelihood, or X is not as in the fit.
+            If `which` is unknown or not available for this likelihood, or the columns of X differ
+            from those of the fit.
 
         Examples
         --------
@@ -220,7 +222,8 @@ class Predicting(Fitted):
         if to is not None:
             if y is not None or groups is not None or kind in ("cdf", "density"):
                 raise ValueError(
-                    "to: files have predictions from inputs alone, without y or groups"
+                    "to: only predictions that depend on inputs alone can be written to files;"
+                    " leave out y and groups"
                 )
             return predict_to(self, X, to, kind, q)
         if self._responses and kind not in ("gate", "density"):
@@ -243,7 +246,9 @@ class Predicting(Fitted):
                 f" {kind}; leave them out for a row of any group"
             )
         if groups is not None and kind == "experts":
-            raise ValueError("groups: the means of the experts do not depend on them; leave it out")
+            raise ValueError(
+                "groups: the means of the experts do not depend on groups; leave groups out"
+            )
         if kind in ("cdf", "density"):
             return self._at_responses(kind, X, y, groups)
         inputs = self._inputs(X)
@@ -279,7 +284,9 @@ class Predicting(Fitted):
             return None
         rows, n = self.rows, inputs.design.shape[1]
         if rows.groups is None:
-            raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")
+            raise ValueError(
+                "groups: the fit has no groups; fit with groups= or by 'y ~ x | z | id'"
+            )
         check_aligned({"X": inputs.table, "groups": groups})
         labels = read_groups_of_new(rows, X, groups, n)
         own = self.family, self.theta, rows, inputs.matrix, labels, self._shares.T
@@ -370,7 +377,7 @@ class Predicting(Fitted):
         return self.family if given is None else replace(self.family, likelihood=given(y))
 
     def predict_proba(self, X: Any = None) -> Any:
-        """Class probabilities (n, K) at inputs X (n, d), classes in the order of their labels."""
+        """Predict class probabilities (n, K) at inputs X (n, d), in the order of the labels."""
         if self.family.likelihood.support is None:
             raise ValueError(
                 f"the {self.family.likelihood.name} likelihood has no class probabilities"
@@ -395,12 +402,13 @@ class Predicting(Fitted):
     def score_samples(self, X: Any = None, y: Any = None, *, groups: Any = None) -> Any:
         """Log-density of each row (n,), or of each group (G,) of a fit with groups, natural log.
 
-        Groups are in ascending order of their labels, which are the index of a series.
+        Groups are in ascending order of their labels.  If the result is a series, these labels are
+        its index.
 
         Parameters
         ----------
         X, y : optional
-            New rows with their responses; those of the fit by default.
+            New rows with their responses; by default those of the fit.
         groups : array_like of shape (n,), optional
             Labels of the groups of new rows; a fit by formula finds them in X.
 
@@ -421,11 +429,11 @@ class Predicting(Fitted):
 
     @property
     def log_likelihood(self) -> Any:
-        """Total log-likelihood of the fit, natural log; called, that of other data.
+        """Total log-likelihood (natural log) of the data of the fit, or of other data.
 
-        ``result.log_likelihood`` is a number, ``result.log_likelihood(X, y, sample_weight,
-        groups=)`` the log-likelihood of new rows, which are read as those of the fit.  A fit by
-        formula finds the columns of responses, weights and groups in the table X.
+        ``result.log_likelihood``, without parentheses, is a number: the log-likelihood of the fit.
+        ``result.log_likelihood(X, y, sample_weight, groups=)`` is the log-likelihood of new rows.
+        After a fit by formula, the responses, weights and groups are columns of the table X.
 
         Examples
         --------
@@ -469,9 +477,9 @@ class Predicting(Fitted):
     def responsibilities(self) -> Any:
         """Posterior probability of each expert at each row, shape (n, k).
 
-        ``result.responsibilities`` is an array, of the rows of the fit;
-        ``result.responsibilities(X, y, groups=)`` has those of new rows, read as those of the
-        fit.  In a fit with groups they are those given all rows of the group.
+        ``result.responsibilities``, without parentheses, is an array for the rows of the fit;
+        ``result.responsibilities(X, y, groups=)`` computes the probabilities for new rows.  In a
+        fit with groups they are the probabilities given all rows of the group.
 
         Raises
         ------
@@ -501,9 +509,9 @@ class Predicting(Fitted):
             raise ValueError("a regression function has no posterior probabilities of its experts")
 
     def simulate(self, X: Any = None, rng: Any = None, *, groups: Any = None) -> Any:
-        """New responses (n,) from the fitted density at each input.
+        """Simulate responses (n,) from the fitted density at each input.
 
-        In a fit with groups an expert is drawn once for all rows of a group.
+        In a fit with groups, one expert is drawn for all rows of a group.
 
         Parameters
         ----------
@@ -533,7 +541,7 @@ class Predicting(Fitted):
             y = self._simulate_groups(inputs, y, labels, as_generator(rng))
         else:
             if groups is not None:
-                raise ValueError("groups: the fit has none; leave them out")
+                raise ValueError("groups: the fit has no groups; leave groups out")
             design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
             own = self.family if y is None else self._at_rows(y)
             _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
@@ -564,21 +572,22 @@ class Predicting(Fitted):
         return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def get_prediction(self, X: Any = None, *, groups: Any = None) -> Prediction:
-        """Predictions at inputs X (n, d) with standard errors, intervals and `summary_frame`.
+        """Predict at inputs X (n, d), with standard errors and intervals.
 
         Parameters
         ----------
         X : array_like or table of shape (n, d), optional
             Inputs; those of the fit by default.
         groups : array_like of shape (n,), optional
-            In a fit with groups: the label of the group of each row, as of `predict`.  Errors count
-            that the rows of the group, by which its expert is told, are read with estimated
-            parameters; with random effects also that the group's effects are predicted.
+            In a fit with groups: the label of the group of each row, as in `predict`.  The standard
+            errors take into account that the posterior probabilities of the experts given the group
+            depend on estimated parameters, and, with random effects, that the effects of the group
+            are predicted.
 
         Returns
         -------
         Prediction
-            Conditional means, or class probabilities.
+            Conditional means, or class probabilities; `summary_frame` returns them as a table.
 
         Examples
         --------
@@ -647,15 +656,16 @@ class Predicting(Fitted):
             warn_caller(
                 f"X: {wild.size} rows lie outside of the data of the fit, and their means far"
                 f" outside of its responses, which are in [{low:.4g}, {high:.4g}]: the mean of row"
-                f" {at} is {mean[at]:.4g}. This value depends on the form of the model alone",
+                f" {at} is {mean[at]:.4g}. This value depends only on the form of the model, not"
+                " on rows near it",
                 ExtrapolationWarning,
             )
 
     @property
     def fittedvalues(self) -> Any:
-        """Conditional mean of y at each sample of the fit (n,), or class probabilities (n, K).
+        """Conditional mean of y for each row of the fit (n,), or class probabilities (n, K).
 
-        Means of several responses are (n, R).
+        For R responses the shape is (n, R).
         """
         if self._responses:
             return self._beside(None, [own.fittedvalues for own in self._responses])
@@ -663,9 +673,9 @@ class Predicting(Fitted):
 
     @property
     def resid(self) -> Any:
-        """Responses less fitted values (n,); for classes indicators less probabilities (n, K).
+        """Responses minus fitted values (n,); for classes, indicators minus probabilities (n, K).
 
-        Those of several responses are (n, R).
+        For R responses the shape is (n, R).
         """
         if self._responses:
             return self._beside(None, [own.resid for own in self._responses])
@@ -679,20 +689,16 @@ class Predicting(Fitted):
         return y - self.fittedvalues
 
     def quantile_residuals(self, rng: Any = None, *, X: Any = None, y: Any = None) -> Any:
-        """Residuals (n,) that are standard normal if the model is right; random for classes.
+        """Residuals (n,) that are standard normal if the model is correct (Dunn and Smyth 1996).
 
-        Of several responses (n, R), each by itself.
+        They are randomised for classes and counts.  For R responses the shape is (n, R).
 
         Parameters
         ----------
         rng : numpy.random.Generator, int or None
-            Source of the uniform numbers of classes and counts.
+            Source of the uniform random numbers for classes and counts.
         X, y : optional
-            New rows; those of the fit by default.
-
-        Notes
-        -----
-        Dunn and Smyth (1996).
+            New rows; by default those of the fit.
 
         Examples
         --------

@@ -39,23 +39,23 @@ def data_units(data: Sample) -> DataUnits:
 class Prior:
     """A weakly informative prior density for `moestat.fit`, whose result is the posterior mode.
 
-    Coefficients have normal distributions in standardised coordinates: for an input that moves by
-    its standard deviation, a predictor of the gate or of classes or counts moves by an amount of
-    standard deviation `gate` or `experts`, and the mean of a continuous response by `experts`
-    standard deviations of the response.  Intercepts, at the mean of the inputs, have four times
-    these.  Where one atom, or one class, is the reference the distribution is that of the
-    differences from the mean over atoms, or classes, so that it does not matter which one is the
-    reference. Variances of Gaussian experts have the inverse-gamma distribution of mclust.
+    Slopes have normal distributions with mean 0.  Inputs are divided by their standard deviations,
+    and so is a continuous response.  On this scale, slopes of the gate have the standard deviation
+    `gate`, and slopes of the experts the standard deviation `experts`.  Intercepts, at the mean of
+    the inputs, have four times these standard deviations.  The gate has a reference expert, and
+    classes have a reference class; the prior is on the differences from the mean over experts, or
+    classes, so that it does not matter which one is the reference.  Variances of normal experts
+    have the inverse-gamma distribution of mclust.
 
     Parameters
     ----------
     gate : float or None
-        Standard deviation of the gate's slopes; None leaves them free.
+        Standard deviation of the gate's slopes; with None they have no prior.
     experts : float or None
-        That of the experts' slopes.
+        Standard deviation of the experts' slopes; with None they have no prior.
     variance : float or None
         Degrees of freedom of the inverse-gamma distribution of variances; its scale is the variance
-        of the response over the squared number of experts.
+        of the response divided by the squared number of experts.  With None there is no prior.
 
     Raises
     ------
@@ -177,8 +177,8 @@ class Lasso:
     def penalty(self, family: Family, units: Any) -> Penalty:
         """Refuse: the penalty has corners, and only `moestat.lasso_path` fits with it."""
         raise ValueError(
-            "prior: a sparse fit has no smooth density that other fits could take; call lasso_path"
-            " on the other data, or fit without penalty the inputs that it has chosen"
+            "prior: the penalty of a lasso fit cannot be the prior of another fit; call"
+            " lasso_path on the other data, or fit the inputs that it selected without a penalty"
         )
 
 

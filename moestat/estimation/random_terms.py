@@ -56,8 +56,8 @@ def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d
             if _squeezed(word) not in names:
                 known = ", ".join(features if features is not None else names)
                 raise ValueError(
-                    f"random: {word!r} is not an input of the model; an effect of a group is of an"
-                    f" input that the experts read, one of {known}"
+                    f"random: {word!r} is not an input of the model; random effects need an input"
+                    f" of the experts, one of {known}"
                 )
             word = names[_squeezed(word)]
         elif not isinstance(word, str) and not (
@@ -86,15 +86,15 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
         return formula, None, None
     if len(found) > 1:
         raise ValueError(
-            "formula: one term of random effects, of one column of groups, is what a fit can have;"
+            "formula: a fit can have only one term of random effects, with one column of groups;"
             f" got {len(found)} in {formula!r}"
         )
     (term,) = found
     groups = term[3].strip().strip("`")
     if not groups or re.search(r"[/:+*]", groups):
         raise ValueError(
-            "formula: random effects are of the groups of one column, such as (1 | id); nested and"
-            f" crossed groups cannot be had; got {term[0]!r}"
+            "formula: random effects are of the groups of one column, such as (1 | id); nested"
+            f" and crossed groups are not available; got {term[0]!r}"
         )
     before, after = formula[: term.start()].rstrip(), formula[term.end() :].lstrip()
     if "|" in before:
@@ -125,7 +125,7 @@ def check_random_effects(family: Family, groups: Any, prior: Any) -> None:
         return
     if groups is None:
         raise ValueError(
-            "random: effects are those of groups of rows; give groups=, or (1 | id) in a formula"
+            "random: random effects need groups of rows; give groups=, or (1 | id) in a formula"
         )
     if prior is not None:
         raise ValueError("random: fits with random effects have no prior density; leave out prior=")
@@ -134,12 +134,12 @@ def check_random_effects(family: Family, groups: Any, prior: Any) -> None:
             f"random: inputs are 0..{family.n_features - 1}, got {max(effects.features) - 1}"
         )
     if family.own_inputs is not None:
-        raise ValueError("random: random effects are of experts that read the same inputs")
+        raise ValueError("random: random effects need experts with the same inputs")
     read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
     offset = () if family.offset_input is None else family.offset_input[:1]
     for f in effects.features:
         if f and (f - 1 not in read or f - 1 in (*family.held, *offset)):
             raise ValueError(
-                f"random: input {f - 1} has an effect of each group, but the experts do not read"
-                " it, or it is constant; add it to their terms"
+                f"random: input {f - 1} has a random effect, but it is not an input of the"
+                " experts, or it is constant; add it to their terms"
             )

@@ -104,8 +104,8 @@ def read_rows(
 def _refuse_groups(fitted: Data | None) -> None:
     """Raise: groups were given to a question that does not read them."""
     if fitted is None or fitted.groups is None:
-        raise ValueError("groups: the fit has none; fit with groups= or by 'y ~ x | z | id'")
-    raise ValueError("groups: the answer is for each row by itself; leave them out")
+        raise ValueError("groups: the fit has no groups; fit with groups= or by 'y ~ x | z | id'")
+    raise ValueError("groups: the result has a value for each row separately; leave groups out")
 
 
 def own_inputs(fitted: Data) -> Inputs:
@@ -147,7 +147,7 @@ def _column_of(X: Any, name: str, argument: str, what: str) -> Any:
     """A column of the table that is not among the inputs; raise if the table lacks it."""
     if name not in column_names(X):
         raise ValueError(
-            f"{argument}: the fit has read {what} from column {name!r}, which the data lack; give"
+            f"{argument}: the fit used {what} from column {name!r}, which the data lack; give"
             f" {argument}= or the column"
         )
     table = as_table("data", X, [name])

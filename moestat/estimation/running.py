@@ -186,8 +186,8 @@ class RunningFit:
         if self.interrupted or self.late or len(solutions) < len(ends):
             why = "time of the fit was over" if self.late else "fit was interrupted"
             message = (
-                f"the {why}: it is the best of the starts that had ended,"
-                f" {len(solutions)}, and there may be a higher maximum"
+                f"the {why}: it is the best of the starts that were finished, {len(solutions)},"
+                " and there may be a higher maximum"
             )
             found = [*found, (InterruptedWarning, message)]
         return warn_and_note(result, found)

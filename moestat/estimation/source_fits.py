@@ -95,7 +95,9 @@ def fit_source(
     `known` are the names of the arguments of `moestat.fit`, of which few are for sources.
     """
     if source.weights is not None and weights is not None:
-        raise ValueError(f"weights: the blocks have weights of their own; got {weights!r}, too")
+        raise ValueError(
+            f"weights: the blocks already contain weights; leave out weights={weights!r}"
+        )
     weights = source.weights if weights is None else weights
     names = columns_of_source(source)
     how = weights, offset, groups, missing, scope
@@ -222,7 +224,9 @@ def _check(asked: Asked, known: Sequence[str]) -> None:
             f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
     if asked.options.get("starts") is not None and asked.options.get("n_starts") is not None:
-        raise ValueError("n_starts is for the default starts; got starts, too")
+        raise ValueError(
+            "n_starts applies to the default starts only; leave it out if you give starts"
+        )
 
 
 @dataclass(frozen=True)
@@ -444,8 +448,9 @@ def _check_by_row(
             whole.astype(float), part.astype(float), rtol=1e-9, atol=0.0, equal_nan=True
         ):
             raise ValueError(
-                f"formula: {name!r} of a row depends on other rows, which a source that is read in"
-                " parts does not have together; give what it needs as a number or a column"
+                f"formula: {name!r} in one row depends on other rows, which are not in memory"
+                " together if a source is read in parts; compute the value that it needs first,"
+                " and write it as a number or a column"
             )
 
 

@@ -185,8 +185,8 @@ def _named(result: Any, found: np.ndarray, which: str, q: Any) -> dict[str, Any]
         return {which: found.astype(str) if found.dtype.kind == "O" else found}
     if found.ndim > 2:
         raise ValueError(
-            f"to: {which!r} of classes has a table for each row, which is no column; predict the"
-            " rows in memory"
+            f"to: {which!r} of classes has several values for each row, which cannot be one"
+            " column; predict rows in memory"
         )
     labels: Sequence[Any] = range(found.shape[1])
     if which == "quantile":

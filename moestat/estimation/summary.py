@@ -329,8 +329,8 @@ def _sparse_notes(result: Any) -> list[str]:
     if not zeros:
         return []
     return [
-        f"{zeros} coefficients are 0 by the penalty and not shown. Errors and p-values of the"
-        " others do not know that the data chose them, and shrunk them"
+        f"{zeros} coefficients are 0 by the penalty and not shown. Standard errors and p-values of"
+        " the others do not take this selection and the shrinkage into account"
     ]
 
 
@@ -349,14 +349,15 @@ def _notes(result: Any) -> tuple[str, ...]:
     known = result.identified.why, result._order_doubt, _steps(result)
     said = tuple(filter(None, (*result.notes, *known)))
     if result.prior is not None:
-        errors = "Errors are of the mode over repeated samples"
+        errors = "Standard errors describe the variation of the mode over repeated samples"
         if result.cov_type == "observed":
             errors = "Errors are standard deviations of the posterior density, of the curvature at"
             errors += " its mode"
         said = (
-            f"penalised: the mode of the posterior density under {result.prior}, not the maximum of"
-            " the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC count"
-            f" effective parameters and are no comparison with unpenalised fits. {errors}",
+            f"penalised: the mode of the posterior density under {result.prior}, not the maximum"
+            " of the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC"
+            " count effective parameters and cannot be compared with those of unpenalised fits."
+            f" {errors}",
             *_sparse_notes(result),
             *said,
         )

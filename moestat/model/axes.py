@@ -34,8 +34,8 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
     """Raise unless the kernels have loops for these three together."""
     if likelihood.choices is not None and (gate.reads_response or gate.constraints(2)):
         raise ValueError(
-            f"gate {gate.name!r} does not go with a likelihood for each expert: it reads means, or"
-            " has a tree of experts"
+            f"gate {gate.name!r} cannot be combined with a likelihood for each expert: it depends"
+            " on means, or has a tree of experts"
         )
     if likelihood.effects is not None and (
         expert.block is not None or gate.reads_response or gate.n_active is not None
@@ -52,12 +52,12 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
         )
     if likelihood.block is None and (gate.reads_response or gate.n_active is not None):
         raise ValueError(
-            f"gate {gate.name!r} does not go with likelihood 'least-squares': its weights read the"
-            " response or jump"
+            f"gate {gate.name!r} cannot be combined with likelihood 'least-squares': its weights"
+            " depend on the response or jump"
         )
     if likelihood.block is None and gate.constraints(2):
         raise ValueError(
-            f"gate {gate.name!r} does not go with likelihood 'least-squares': it has equal"
+            f"gate {gate.name!r} cannot be combined with likelihood 'least-squares': it has equal"
             " coefficients"
         )
 

@@ -333,7 +333,7 @@ def _check_alike(laws: Sequence[Likelihood]) -> None:
         if not law.reads_mean and law.counts != first.counts:
             other = "point" if first.counts else "uniform"
             raise ValueError(
-                f"experts: {law.name!r} does not go with {first.name!r}, which is for"
+                f"experts: {law.name!r} cannot be combined with {first.name!r}, which is for"
                 f" {_kind(first)}; take {other!r}"
             )
 

@@ -172,7 +172,7 @@ def bounds_of(y: Any) -> tuple[Any, Any]:
         )
     bounds = np.asarray(values, dtype=np.float64)
     if np.isnan(bounds).any():
-        raise ValueError("y holds NaN; a bound that there is not is infinite")
+        raise ValueError("y holds NaN; if there is no bound, it must be infinite")
     low, high = bounds.T
     wrong = np.flatnonzero((low > high) | (np.isinf(low) & np.isinf(high)))
     if wrong.size:
@@ -207,8 +207,8 @@ def censored(base: Likelihood, law: str, power: float) -> Likelihood:
         idle = np.flatnonzero(below & above)
         if idle.size:
             raise ValueError(
-                f"y: the bounds {low[idle[0]]:g} and {high[idle[0]]:g} of row {idle[0]} hold every"
-                " response; leave such rows out"
+                f"y: the bounds {low[idle[0]]:g} and {high[idle[0]]:g} of row {idle[0]} contain"
+                " every possible response; leave such rows out"
             )
         last = np.where(above, FAR, np.where(below, -FAR, high))
         return np.where(below, high, low) + 1j * last

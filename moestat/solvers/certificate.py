@@ -26,13 +26,14 @@ class Certificate:
     status : str
         How the solver ended: "converged", "iteration limit" or "stalled".
     certified : bool
-        The gain is below 1e-4, no curvature is negative and no atom has collapsed, whatever the
-        solver said.  Where the likelihood jumps, derivatives certify nothing; only `Search` looks
-        across.
+        Whether the gain is below 1e-4, no curvature is negative and no atom has collapsed.  The
+        status of the solver does not matter.  If the likelihood is discontinuous, derivatives are
+        not sufficient, and only fits by the solver `Search` are certified.
     gradient : float
-        Norm of the free gradient per sample, in the metric of the predictors.
+        Norm of the gradient with respect to the free parameters, divided by the number of rows, in
+        the metric of the predictors.
     gain : float
-        Log-likelihood that the best step of length one is predicted to gain, in natural-log units.
+        Predicted increase of the log-likelihood (natural log) by the best step of length one.
     inertia : tuple of int
         Numbers of positive, zero and negative eigenvalues of minus the Hessian of the
         log-likelihood over the free coordinates, relative to the metric of the predictors; zero
@@ -40,33 +41,36 @@ class Certificate:
     condition : float
         Largest over smallest absolute eigenvalue; inf when one is zero.
     active : tuple of str
-        Parameters on a bound of the box (pinned ones not counted).
+        Parameters on a bound of the box; fixed parameters are not listed.
     iterations : int
-        Iterations of the solver, winning start.
+        Iterations of the solver from the best start.
     passes : float
-        Rows visited by the winning start over the number of rows.
+        Number of rows that the solver visited from the best start, divided by the number of rows.
     seconds : float
         Wall-clock time of the whole fit, all starts, in seconds.
     start : str
-        Which start won, e.g. "truth 2".
+        Name of the best start, such as "truth 2".
     n_starts, n_optima : int
-        Starts tried, with the runs of a search that ended too low to start a fit; and distinct
-        log-likelihoods (by more than 0.01) among the certified ones.
+        Number of starts, which includes runs of the search that were abandoned because their
+        log-likelihood was too low; and number of distinct log-likelihoods (that differ by more
+        than 0.01) among the certified fits.
     agreement : float
         Share of starts that reached the best log-likelihood to within 0.01.
     collapsed : tuple of int
-        Atoms that fit a few samples only, see `moestat.solvers.collapsed_atoms`.
+        Atoms that describe a few rows only, see `moestat.solvers.collapsed_atoms`.
     n_collapsed : int
         Starts that ended with a collapsed atom.
     kinks : int
-        Kinks of the log-likelihood that hold the fit: it falls on both sides of them.
+        Number of kinks of the log-likelihood at the estimate: it decreases on both sides of them.
     reach : float
-        Length of the longest steps that the gain covers, in the metric of the predictors; for
-        least squares between kinks how far away the balanced gradients come from.
+        Length of the longest steps that the gain takes into account, in the metric of the
+        predictors; for least squares with kinks, the largest distance of the points from which the
+        balanced gradients come.
     p_higher : float or None
-        Estimated probability that a higher maximum exists, from what the default search saw; None
-        where it is not estimated (other starts, one expert, least squares, posterior modes, fits
-        of many data sets or of several numbers of experts, which look less).
+        Estimated probability that a higher maximum exists, computed from the results of the default
+        search.  None if it is not estimated: for other starts, one expert, least squares, posterior
+        modes, and fits of many data sets or of several numbers of experts, whose searches are
+        shorter.
 
     Notes
     -----

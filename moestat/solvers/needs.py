@@ -45,10 +45,11 @@ class Needs:
         if family.is_regression and not self.regression:
             raise ValueError(
                 f"solver {solver!r} is for densities, not for likelihood"
-                f" {family.likelihood.name!r}; take 'gauss-newton-bfgs'"
+                f" {family.likelihood.name!r}; use 'gauss-newton-bfgs'"
             )
         if self.curvature and family.has_kinked_mean:
             raise ValueError(
-                f"solver {solver!r} needs second derivatives, which gate {family.gate.name!r}"
-                f" with expert {family.expert.name!r} has not; take 'gauss-newton-bfgs'"
+                f"solver {solver!r} needs second derivatives, which do not exist for gate"
+                f" {family.gate.name!r} with expert {family.expert.name!r}; use"
+                " 'gauss-newton-bfgs'"
             )

@@ -250,8 +250,18 @@ def test_a_block_that_cannot_be_read_is_named(rows, change, message):
 @pytest.mark.parametrize(
     ("model", "options", "change", "message"),
     [
-        ("least-squares", {"gate": "softmax"}, None, "without jumps and kinks; got least-squares"),
-        ("gaussian", {"gate": "softmax-top"}, None, "without jumps and kinks; got gaussian"),
+        (
+            "least-squares",
+            {"gate": "softmax"},
+            None,
+            "without jumps and kinks, because they use Newton's method; got least-squares",
+        ),
+        (
+            "gaussian",
+            {"gate": "softmax-top"},
+            None,
+            "without jumps and kinks, because they use Newton's method; got gaussian",
+        ),
         ("gaussian", {}, lambda X, y: (X, 0 * y), "y is constant"),
         ("gaussian", {}, lambda X, y: (X[:5], y[:5]), "n = 5 samples cannot determine"),
         ("multinomial", {}, lambda X, y: (X, y > 1e9), "at least two classes"),

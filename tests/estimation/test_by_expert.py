@@ -263,8 +263,8 @@ def test_experts_keep_their_likelihoods_in_a_bootstrap(cloud):
         ([], "experts must be a list"),
         (["uniform", "uniform"], "one of the likelihoods must have a mean"),
         (["gaussian", "poisson"], "'gaussian' is for real numbers and 'poisson' for counts"),
-        (["gaussian", "point"], "'point' does not go with 'gaussian'"),
-        (["poisson", "uniform"], "'uniform' does not go with 'poisson'"),
+        (["gaussian", "point"], "'point' cannot be combined with 'gaussian'"),
+        (["poisson", "uniform"], "'uniform' cannot be combined with 'poisson'"),
         (["gaussian", "multinomial"], "'multinomial' has no single mean"),
         (["gaussian", "least-squares"], "'least-squares' has no density"),
         (["gaussian", {"name": "gaussian", "censored": True}], "reads more of a row"),
@@ -289,7 +289,7 @@ def test_sizes_gates_and_ends_are_checked():
         moestat.family(two, n_experts=3)
     with pytest.raises(ValueError, match="likelihoods for 2 experts"):
         moestat.family(two, gate="softmax").with_experts(3)
-    with pytest.raises(ValueError, match="does not go with a likelihood for each expert"):
+    with pytest.raises(ValueError, match="cannot be combined with a likelihood for each expert"):
         moestat.family(two, gate="competition-free")
     with pytest.raises(ValueError, match="needs its ends"):
         moestat.family({"experts": ["gaussian", "uniform"]})

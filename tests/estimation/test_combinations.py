@@ -86,10 +86,10 @@ def test_ratios_are_of_models_inside_each_other(data):
     narrow = fit(X, bounds={"a": (-0.5, 0.5)})
     outside = fit(X[:, ::-1], gate_inputs=[0], expert_inputs=[0])
     for small, large, words in (
-        (outside, gate, "not inside of full"),
+        (outside, gate, "not a special case of full"),
         (fit(X[:, :1], gate="sigmoid"), full, "sigmoid gate against softmax"),
-        (gate, narrow, "not inside of full"),
-        (narrow, full, "on bounds of the user's"),
+        (gate, narrow, "not a special case of full"),
+        (narrow, full, "on bounds that you set"),
     ):
         with pytest.raises(ValueError, match=words):
             moestat.lr_test(small, large)
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_is_named(data):
         moestat.fit_formula("cbind(y, x, z) ~ x", data, **QUICK)
     bounds = np.column_stack([np.zeros(200), np.full(200, np.inf)])
     bounds[:150] = np.exp(data[["y", "y"]].to_numpy()[:150])
-    with pytest.raises(ValueError, match="of row 150 hold every response"):
+    with pytest.raises(ValueError, match="of row 150 contain every possible response"):
         moestat.fit("weibull", data["x"], bounds, **QUICK)
     large = np.arange(200, dtype=np.int64) + 2**60
     with pytest.warns(LimitWarning, match=r"above 2\*\*53"):
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_named(data):
         moestat.select(
             "gaussian", "y ~ x", data=data, k=[1], weights="w", sample_weight="w", **QUICK
         )
-    with pytest.raises(ValueError, match="weights: is for formulas"):
+    with pytest.raises(ValueError, match="weights: allowed only with a formula"):
         moestat.select("gaussian", data[["x"]], data["y"], k=[1], weights="w", **QUICK)
 
 
@@ -139,7 +139,7 @@ def test_few_groups_say_little(data, result):
 def test_new_rows_have_the_groups_and_weights_of_the_formula(data):
     fit = moestat.fit_formula("y ~ x | 1 | id", data, **QUICK)
     assert fit.score_samples(data, data["y"]).index.tolist() == list(range(50))
-    with pytest.raises(ValueError, match=r"groups: the fit has read .* from column 'id'"):
+    with pytest.raises(ValueError, match=r"groups: the fit used .* from column 'id'"):
         fit.score_samples(data[["x", "y"]], data["y"])
     share = fit.predict(data[:8], "gate", groups=data["id"][:8])
     np.testing.assert_allclose(share, np.asarray(fit.responsibilities)[:8], rtol=1e-10)

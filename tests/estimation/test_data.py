@@ -257,7 +257,8 @@ def test_rows_of_frames_belong_together_by_their_index(arrays):
         (
             moestat.family("gaussian", gate="softmax", n_features=2),
             {"n_experts": 3},
-            r"n_experts: for a family by name only, such as fit\('gaussian', X, y, n_experts=2\)",
+            r"n_experts: allowed only if the family is given by name, such as"
+            r" fit\('gaussian', X, y, n_experts=2\)",
         ),
     ],
 )

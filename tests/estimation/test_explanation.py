@@ -42,7 +42,7 @@ def test_a_fit_without_warnings_says_so_and_what_its_certificate_does_not_prove(
     text = str(result.explain())
     assert "raised no warning" in text
     assert "Seen" not in text
-    assert result.certificate.n_starts < 2 or "no proof" in text
+    assert result.certificate.n_starts < 2 or "not a proof" in text
 
 
 def test_notes_of_older_files_are_shown_without_advice():

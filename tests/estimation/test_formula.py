@@ -265,7 +265,7 @@ def test_wrong_arguments_are_one_clear_error(data):
 def test_new_data_must_fit_the_formula(result, data):
     new = data[:3]
     for wrong, match in (
-        (new.assign(region="east"), "'region' has 'east', which the fit has not seen"),
+        (new.assign(region="east"), "'region' has 'east', which is not in the data of the fit"),
         (new.drop(columns="age"), "no column 'age'"),
         (new.assign(age=np.nan), "'age' has 3 missing"),
         (np.zeros((3, 3)), "data must be a data frame"),
@@ -276,7 +276,7 @@ def test_new_data_must_fit_the_formula(result, data):
 
 def test_a_new_level_of_a_coded_number_is_refused(data):
     result = moestat.fit_formula("wage ~ C(year)", data, n_experts=1, rng=0)
-    with pytest.raises(ValueError, match=r"has not seen: .*1999"):
+    with pytest.raises(ValueError, match=r"not in the data of the fit: .*1999"):
         result.predict({"year": [1999, 2000]})
 
 

@@ -125,13 +125,13 @@ def test_arrays_have_a_list_of_inputs_for_each_expert(table):
         ({"1": "y ~ x | w", "2": "y ~ z | 1"}, {}, "the part of the gate of all experts"),
         ({"1": "y ~ x + offset(t)", "2": "y ~ z"}, {}, "the offset of all experts"),
         ({"1": "y ~ x | 1 | id", "2": "y ~ z | 1"}, {}, "the groups of all experts"),
-        ({"1": "y ~ x", "2": "y ~ 0 + g"}, {}, "is coded otherwise beside the terms"),
+        ({"1": "y ~ x", "2": "y ~ 0 + g"}, {}, "has another coding than in the formulas"),
         ({"1": "y ~ x", "2": "y ~ z"}, {"n_experts": 3}, "there are formulas of 2 experts"),
         ({"1": "y ~ x", "2": "y ~ z + q"}, {}, "no column 'q'"),
         (
             {"1": "y ~ x | 1", "2": "y ~ z"},
             {"random": "1", "groups": "id"},
-            "random effects are of experts that read the same inputs",
+            "random effects need experts with the same inputs",
         ),
     ],
 )
@@ -144,7 +144,7 @@ def test_other_entry_points_refuse(table):
     X, own = table[["x", "z"]], {"expert_inputs": [[0], [0, 1]]}
     with pytest.raises(ValueError, match="there are 1 experts, and lists of inputs for 2"):
         moestat.select("gaussian", X, table.y, k=[1, 2], **own)
-    with pytest.raises(ValueError, match="a path is of experts that read the same inputs"):
+    with pytest.raises(ValueError, match="lasso_path needs experts with the same inputs"):
         moestat.lasso_path("gaussian", X, table.y, n_experts=2, **own)
     with pytest.raises(ValueError, match="their order is fixed"):
         moestat.fit_formula(FORMULAS, table, rng=0).relabel([1, 0])

@@ -109,7 +109,7 @@ def test_errors_of_groups(subjects, result):
     for kind in ("pairs", "parametric", "bayesian"):
         again = result.bootstrap(60, kind, rng=0)
         assert np.all(np.abs(np.log(again.theta_bse[free] / robust[free])) < 0.6)
-    with pytest.raises(ValueError, match="no expected information of groups"):
+    with pytest.raises(ValueError, match="'expected': not available with groups"):
         result.get_robustcov_results("expected")
     with pytest.raises(ValueError, match="have several labels"):
         result.get_robustcov_results("cluster", np.arange(720))

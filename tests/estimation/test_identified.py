@@ -200,7 +200,7 @@ def test_a_separation_names_column_class_and_prior():
     assert "prior=" in message
     assert "fewer experts" not in message
     assert "Predicted probabilities are too near 0 and 1." in message
-    assert "Predictions hold" not in message
+    assert "Predictions are valid" not in message
     assert [w.filename for w in caught if w.category is SeparationWarning] == [__file__]
 
 
@@ -545,7 +545,5 @@ def test_rows_of_a_fit_with_an_expert_too_many_come_with_a_warning():
     with pytest.raises(ValueError, match="what: cannot read 'q': unknown name 'q'"):
         moestat.required_n(over, error=0.1, what="q")
     two = moestat.family(["gaussian", "poisson"], gate="softmax", n_experts=1)
-    with pytest.raises(
-        ValueError, match="model: rows are counted for models of one response, got 2"
-    ):
+    with pytest.raises(ValueError, match="model: available only for models of one response, got 2"):
         moestat.required_n(two, two.typical(rng=0), error=0.1, what="a_y1[0,0]")

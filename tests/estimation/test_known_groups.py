@@ -99,10 +99,12 @@ def test_a_group_that_is_not_in_the_fit_has_the_population_s_prediction(data):
     np.testing.assert_allclose(mixed.prediction_interval()[1], plain.prediction_interval()[1])
     assert np.all(np.diff(mixed.prediction_interval())[0] < np.diff(plain.prediction_interval())[0])
     rows = moestat.fit_formula("z ~ t", data, n_experts=1, rng=0)
-    with pytest.raises(ValueError, match="groups: the fit has none"):
+    with pytest.raises(ValueError, match="groups: the fit has no groups"):
         rows.get_prediction(new, groups=new["id"])
     both = moestat.fit_formula(
         "cbind(y, z) ~ t | 1 | id", data, ["gaussian", "gaussian"], n_experts=2, rng=0
     )
-    with pytest.raises(ValueError, match="errors for known groups are those of fits of one"):
+    with pytest.raises(
+        ValueError, match="errors for known groups are available only for fits of one"
+    ):
         both.response("z").get_prediction(new, groups=[0, 1])

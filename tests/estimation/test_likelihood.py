@@ -62,7 +62,7 @@ def test_regression_functions_have_a_likelihood_with_the_variance_profiled_out(k
     assert np.allclose(score, slope, rtol=0, atol=1e-9 * np.abs(slope).max())
     weights = oracle.weights(family, oracle.blocks_of(family, theta), X)
     assert np.allclose(moestat.gate_probabilities(family, theta, X), weights.T, atol=1e-12)
-    with pytest.raises(ValueError, match="says nothing on which expert a response comes from"):
+    with pytest.raises(ValueError, match="does not determine which expert a response comes from"):
         moestat.responsibilities(family, theta, X, y)
 
 

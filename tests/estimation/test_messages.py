@@ -16,7 +16,9 @@ FORM = (
 )
 COLUMNS = "columns are 'y', 'x', 'z', 'r', 'w', 'gap', 'minus', 'k'"
 NO_COLUMN = f"formula: data has no column 'q', and there is no such function of formulas; {COLUMNS}"
-UNSEEN = "data: column 'r' has 'west', which the fit has not seen; its levels are north, south"
+UNSEEN = (
+    "data: column 'r' has 'west', which is not in the data of the fit; its levels are north, south"
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ FORMULAS = {
     "log(minus) ~ x": "formula: the response 'log(minus)' is infinite or undefined in some rows",
     "y ~ gap": (
         "data: column 'gap' has 1 missing values, the first in row 3 (from 0); leave these rows"
-        ' out, in a fit by missing="drop", or impute them'
+        ' out (in a fit: missing="drop"), or impute the values'
     ),
 }
 
@@ -103,8 +105,8 @@ NEW = {
     ),
     "missing": (
         {"x": [np.nan], "r": ["north"]},
-        "data: column 'x' has 1 missing values, the first in row 0 (from 0); leave these rows out,"
-        ' in a fit by missing="drop", or impute them',
+        "data: column 'x' has 1 missing values, the first in row 0 (from 0); leave these rows out"
+        ' (in a fit: missing="drop"), or impute the values',
     ),
 }
 
@@ -118,14 +120,19 @@ def test_new_data_of_a_formula(by_formula, method, case):
 
 def test_a_new_level_of_numbers(data):
     result = moestat.fit_formula("y ~ C(k)", data, n_experts=1, rng=0)
-    refused("data: in '1 + C(k)' levels that the fit has not seen: 5", result.predict, {"k": [5]})
+    refused(
+        "data: in '1 + C(k)' levels that are not in the data of the fit: 5",
+        result.predict,
+        {"k": [5]},
+    )
 
 
 def test_frames(data, by_frame):
     refused("X: two columns are called 'x'", moestat.fit, "gaussian", data[["x", "x"]], data["y"])
     refused(
-        "X: column 'r' is categorical (str: north, south); code it by columns of 0 and 1, one for"
-        " each level but one, such as pandas.get_dummies(X, drop_first=True, dtype=float)",
+        "X: column 'r' is categorical (str: north, south); use moestat.fit_formula, or code it by"
+        " columns of 0 and 1, one for each level but one, such as pandas.get_dummies(X,"
+        " drop_first=True, dtype=float)",
         *(moestat.fit, "gaussian", data[["x", "r"]].astype({"r": "str"}), data["y"]),
     )
     for method in (by_frame.predict, by_frame.get_prediction):

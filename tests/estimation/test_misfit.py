@@ -41,7 +41,7 @@ def said(*arguments, **options):
 MISLEADING = {
     "outliers": (
         *("gaussian", X, LINE + 50 * (np.arange(N) < 3), 1, MisfitWarning),
-        r"rows 0, 1, 2 of 300 lie where the fit has one in 3e\+05\..*student-t",
+        r"rows 0, 1, 2 of 300 lie where the fit expects one row in 3e\+05\..*student-t",
     ),
     "long tails": (
         *("gaussian", X, 2 * X + RNG.standard_t(2, N), 1, MisfitWarning, "longer tails"),
@@ -53,7 +53,7 @@ MISLEADING = {
     "levels": ("gaussian", X, LINE.round(), 1, MisfitWarning, "only .* values.*ordinal"),
     "zeros": (
         *("poisson", X, np.where(np.arange(N) % 3, COUNTS, 0), 1, MisfitWarning),
-        "are 0 in 1.. rows where the fit has.*zero-inflated-poisson",
+        "are 0 in 1.. rows where the fit expects.*zero-inflated-poisson",
     ),
     "variance": (
         *("poisson", X, RNG.negative_binomial(2, 0.3, N), 1, MisfitWarning),
@@ -77,7 +77,7 @@ MISLEADING = {
     ),
     "subjects in order": (
         *("gaussian", X, LINE + 0.5 * RNG.normal(size=30).repeat(10), 1, DependentRowsWarning),
-        "next to each other are alike",
+        "adjacent rows are similar",
     ),
     "an expert of six rows": (
         *("gaussian", FAR, np.where(FAR > 1.1, -9 + LINE - 4 * FAR, LINE), 2, FewRowsWarning),

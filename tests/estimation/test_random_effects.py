@@ -181,7 +181,7 @@ def test_what_cannot_be_had_is_refused():
     frame, _ = drawn(0)
     X, y, who = frame[["t"]], frame["y"], frame["id"]
     refused = [
-        (("gaussian", X, y), {"random": "1"}, "effects are those of groups of rows; give groups="),
+        (("gaussian", X, y), {"random": "1"}, "random effects need groups of rows; give groups="),
         (("gamma", X, y.abs() + 1.0), {"random": "1", "groups": who}, "for the likelihood"),
         (("gaussian", X, y), {"random": "1 + age", "groups": who}, "'age' is not an input"),
         (("gaussian", X, y), {"random": [3], "groups": who}, "inputs are 0..0, got 3"),
@@ -203,7 +203,7 @@ def test_what_cannot_be_had_is_refused():
             moestat.fit(*arguments, **options)
     for formula, match in (
         ("y ~ t + (1 | id) + (1 | sex)", "one term of random effects"),
-        ("y ~ t + (1 | id / sex)", "nested and crossed groups cannot be had"),
+        ("y ~ t + (1 | id / sex)", "nested and crossed groups are not available"),
         ("y ~ t | (1 | id)", "only experts have random effects"),
         ("y ~ t + (1 + sex | id) | 1", "'sex' is not an input"),
     ):
@@ -224,8 +224,8 @@ def test_what_cannot_be_had_is_refused():
     for call, match in (
         (lambda: moestat.dendrogram(fitted), "without random effects"),
         (lambda: moestat.required_n(fitted, error=0.1, what="a[0,t]"), "without random effects"),
-        (lambda: moestat.fit_blocks(fitted.family, batches), "effects are those of groups of rows"),
-        (lambda: moestat.fit_many(fitted.family, [(X, y)]), "effects are those of groups of rows"),
+        (lambda: moestat.fit_blocks(fitted.family, batches), "random effects need groups of rows"),
+        (lambda: moestat.fit_many(fitted.family, [(X, y)]), "random effects need groups of rows"),
         (lambda: moestat.stepwise("y ~ t + (1 | id)", frame, n_experts=1), "random= and groups="),
     ):
         with pytest.raises(ValueError, match=match):

@@ -114,10 +114,12 @@ def test_a_file_of_another_fit_is_refused(rows, tmp_path):
             fit_blocks("gaussian", blocks, resume=path, **HOW)
     other = Blocks(Reading((rows[0], 2.0 * rows[1]), -1, None), PARTS)
     for given, options in ((other, HOW), (blocks, {**HOW, "n_experts": 1})):
-        with pytest.raises(ValueError, match=r"resume: '.*fit.json' is not of this fit: the model"):
+        with pytest.raises(
+            ValueError, match=r"resume: '.*fit.json' belongs to another fit: its model"
+        ):
             fit_blocks("gaussian", given, resume=path, **options)
     path.write_text("no file of ours")
-    with pytest.raises(ValueError, match="is not of this fit"):
+    with pytest.raises(ValueError, match="belongs to another fit"):
         fit_blocks("gaussian", blocks, resume=path, **HOW)
     with pytest.raises(ValueError, match="resume"):
         fit_blocks("gaussian", blocks, resume=3, **HOW)
@@ -125,7 +127,9 @@ def test_a_file_of_another_fit_is_refused(rows, tmp_path):
 
 def test_rows_in_memory_have_no_file(rows):
     table = {"x": rows[0], "y": rows[1]}
-    with pytest.raises(ValueError, match="resume: is for sources that are read in parts"):
+    with pytest.raises(
+        ValueError, match="resume: available only for sources that are read in parts"
+    ):
         fit_formula("y ~ x", table, resume="fit.json")
 
 

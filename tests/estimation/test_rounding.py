@@ -90,7 +90,7 @@ def test_the_bound_is_the_same_in_other_units():
 
 def test_an_expert_on_the_bound_is_certified_and_said():
     x, y = line(1)
-    with pytest.warns(BoundWarning, match="as narrow as the steps in which y is recorded"):
+    with pytest.warns(BoundWarning, match="as narrow as the rounding of y allows"):
         result = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
     assert result.certificate.certified
     assert not result.certificate.collapsed

@@ -27,7 +27,7 @@ CASES = {
 
 
 NO_EXPECTED = {
-    "groups": "there is no expected information of groups",
+    "groups": "'expected': not available with groups",
     "several": "expected information are integrals over one response",
     "trials": "a density there is beyond the range of float64",
 }
@@ -173,9 +173,11 @@ def test_what_a_source_cannot_answer_is_refused_by_name(fits, frame):
         found.bootstrap(5, "parametric")
     with pytest.raises(ValueError, match="groups: a bootstrap on a source resamples rows"):
         found.bootstrap(5, "cluster", groups="town")
-    with pytest.raises(ValueError, match="method 'bca' needs an estimate without each row"):
+    with pytest.raises(ValueError, match="method 'bca' is not available for a source"):
         found.bootstrap(5, rng=0).conf_int(method="bca")
-    with pytest.raises(ValueError, match="groups: a fit to a source takes the name of a column"):
+    with pytest.raises(
+        ValueError, match="groups: for a fit to a source, give the name of a column"
+    ):
         found.get_robustcov_results("cluster", groups=frame["town"])
     with pytest.raises(ValueError, match="groups: the source has no column 'city'; it has y, t"):
         found.get_robustcov_results("cluster", groups="city")
@@ -204,7 +206,7 @@ def test_blocks_without_names_have_robust_covariances_too(frame):
     close(
         found.get_robustcov_results("HC1").theta_bse, whole.get_robustcov_results("HC1").theta_bse
     )
-    with pytest.raises(ValueError, match="groups: blocks have no columns but inputs"):
+    with pytest.raises(ValueError, match="groups: blocks have columns only for inputs"):
         found.get_robustcov_results("cluster", groups="town")
 
 

@@ -82,7 +82,7 @@ def test_classes_and_their_probabilities(classes, frame, path, tmp_path):
     assert named["class"].tolist() == np.asarray(classes.predict(frame)).tolist()
     chances = pd.concat(parts(classes.predict(path, "proba", to=tmp_path / "proba")))
     assert list(chances.columns) == ["id", "proba[no]", "proba[yes]"]
-    with pytest.raises(ValueError, match="'experts' of classes has a table for each row"):
+    with pytest.raises(ValueError, match="'experts' of classes has several values for each row"):
         classes.predict(path, "experts", to=tmp_path / "experts")
 
 
@@ -172,9 +172,9 @@ def test_what_cannot_be_predicted_is_refused_by_name(result, frame, tmp_path):
     with pytest.raises(ValueError, match=message):
         result.predict(tmp_path / "gaps.parquet", to=tmp_path / "b")
     new = frame.assign(word="c")
-    with pytest.raises(ValueError, match="'c', which the fit has not seen"):
+    with pytest.raises(ValueError, match="'c', which is not in the data of the fit"):
         result.predict(new, to=tmp_path / "c")
-    with pytest.raises(ValueError, match="to: files have predictions from inputs alone"):
+    with pytest.raises(ValueError, match="to: only predictions that depend on inputs alone"):
         result.predict(frame, "cdf", y=0.0, to=tmp_path / "d")
     with pytest.raises(ValueError, match="to: is for a source or a table with names"):
         result.predict(frame[["x"]].to_numpy(), to=tmp_path / "e")

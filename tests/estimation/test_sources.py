@@ -262,10 +262,10 @@ CENTRED = {"centred": lambda x: x - np.mean(x)}
             {"family": "poisson"},
             r"row group \d: y: row \d+ \(from 0\) has the bounds",
         ),
-        ("price ~ centred(area)", {"scope": CENTRED}, "of a row depends on other rows"),
-        ("scale(price) ~ area", {}, r"'scale\(price\)' of a row depends on other rows"),
+        ("price ~ centred(area)", {"scope": CENTRED}, "in one row depends on other rows"),
+        ("scale(price) ~ area", {}, r"'scale\(price\)' in one row depends on other rows"),
         ("price ~ lag(area)", {}, "depends on other rows|missing"),
-        ("price ~ area", {"starts": [GivenStarts([[0.0]])], "n_starts": 3}, "n_starts is for"),
+        ("price ~ area", {"starts": [GivenStarts([[0.0]])], "n_starts": 3}, "n_starts applies to"),
         ("price ~ height", {}, "data has no column 'height'"),
         ("price ~ area", {"weights": "height"}, "data has no column 'height'"),
         ("price ~ area", {"missing": "keep"}, "missing must be one of"),
@@ -305,7 +305,7 @@ def test_weights_of_blocks_are_theirs(frame):
     found = fit_formula("price ~ area", Blocks.from_arrays(*arrays, rows=800), n_experts=2, rng=0)
     own = frame.assign(price=np.log(frame["price"]))
     same(found, fit_formula("price ~ area", own, weights="count", n_experts=2, rng=0))
-    with pytest.raises(ValueError, match="weights: the blocks have weights of their own"):
+    with pytest.raises(ValueError, match="weights: the blocks already contain weights"):
         fit_formula("price ~ area", Blocks.from_arrays(*arrays), weights="area", rng=0)
 
 

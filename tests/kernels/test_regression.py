@@ -130,7 +130,7 @@ def test_quadratic_gates_are_refused_for_densities(gate, likelihood):
 
 @pytest.mark.parametrize("gate", [name for name in MIXING if "top" in name or "comp" in name])
 def test_gates_without_a_smooth_weight_are_refused(gate):
-    with pytest.raises(ValueError, match="does not go with likelihood 'least-squares'"):
+    with pytest.raises(ValueError, match="cannot be combined with likelihood 'least-squares'"):
         moestat.family("least-squares", gate=gate)
 
 

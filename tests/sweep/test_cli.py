@@ -262,7 +262,7 @@ ERRORS = [
     (("run", "nowhere"), "there is no spec file 'nowhere', nor a shipped experiment; those: "),
     (("run", "quickstart", "--executor", "slurm"), "--executor: unknown executor 'slurm'; known"),
     (("status", "nowhere.sqlite"), "there is no store nowhere.sqlite"),
-    (("rates", "pyproject.toml"), "it is no SQLite file"),
+    (("rates", "pyproject.toml"), "it is not an SQLite file"),
 ]
 
 
@@ -288,9 +288,9 @@ def test_a_busy_store_is_refused(spec_file, tmp_path):
 
 def test_help_documents_exit_codes_and_completion():
     text = " ".join(invoke("--help").stdout.split())
-    assert "Exit codes: 0 done; 1 done, but some cells failed" in text
-    assert "3 done, but a store is not sound" in text
-    assert "130 interrupted, 143 terminated. Results are kept." in text
+    assert "Exit codes: 0, the command succeeded; 1, some cells failed; 2, the command" in text
+    assert "3, a store is damaged" in text
+    assert "130, interrupted; 143, terminated. Results are kept in every case." in text
     assert "--install-completion" in text
 
 
@@ -370,7 +370,7 @@ def test_a_cell_by_itself_has_the_numbers_of_the_sweep(spec_file, tmp_path):
     assert record["same_as_stored"] is None
     refused = invoke("cell", out, "em | n=200 | replicate=3")
     assert refused.exit_code == 2
-    assert "there is no cell 'em | n=200 | replicate=3'; a cell is called like 'em | n=" in (
+    assert "there is no cell 'em | n=200 | replicate=3'; names of cells look like 'em | n=" in (
         refused.stderr
     )
 

@@ -164,7 +164,9 @@ def test_garbage_in_place_of_a_scheduler_is_told_within_the_limit(monkeypatch, a
 def test_a_scheduler_file_without_an_address(tmp_path, text):
     path = tmp_path / "scheduler.json"
     path.write_text(text)
-    with pytest.raises(SweepError, match=r"is no file of a dask scheduler|no dask scheduler ans"):
+    with pytest.raises(
+        SweepError, match=r"is not a file of a dask scheduler|no dask scheduler ans"
+    ):
         list(dask_executor(str(path)).run(describe, range(3), 1))
 
 

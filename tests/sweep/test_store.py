@@ -201,7 +201,7 @@ def read_all(path):
 def test_other_files_are_refused_and_left_alone(path, spec):
     path.write_text("my thesis, the only copy")
     for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
-        with pytest.raises(SweepError, match=r"it is no SQLite file"):
+        with pytest.raises(SweepError, match=r"it is not an SQLite file"):
             attempt()
     assert path.read_text() == "my thesis, the only copy"
 

@@ -46,30 +46,31 @@ _UNCLEAR = 0.1
 @doors
 @dataclass(frozen=True)
 class BootstrapResult:
-    """Estimates of resampled data.
+    """Estimates from resampled data.
 
     Parameters
     ----------
     estimate : ndarray of shape (P,)
-        The estimate of the data themselves.
+        The estimate from the original data.
     names : list of str
         Names of the parameters.
     replicates : ndarray of shape (B, P)
-        Estimates of the resamples, labels aligned with the estimate's; those without a certified
-        fit are left out. NaN for parameters that the data, or this resample, do not tell.
+        Estimates from the resamples, with experts in the order of the estimate; resamples without
+        a certified fit are left out.  NaN for parameters that the data, or this resample, do not
+        determine.
     margin : ndarray of shape (B,)
-        How clear the labels of each are, from 0, arbitrary, to 1; see
+        How clear the order of the experts in each replicate is, from 0 (arbitrary) to 1; see
         `moestat.estimation.inference.alignment.align`.
     n_resamples, n_failed, n_uncertified : int
-        Resamples asked for, fits that raised an exception, fits without a certificate; these and
-        the replicates are fewer where the bootstrap was interrupted.
+        Number of resamples that were requested, of fits that raised an exception, and of fits
+        without a certificate.  After an interrupt, not all requested resamples were fitted.
     kind : str
         How the data were resampled.
     jackknife : callable
         ``jackknife()``: approximate estimates (n, P) without each row, for BCa intervals.
     reported : ndarray of int, optional
-        Positions of the parameters that `bse`, `cov_params` and `conf_int` have, by name, as those
-        of the result; None where they are arrays of all P.
+        Positions of the parameters in `bse`, `cov_params` and `conf_int`, if these have names as in
+        the result; None if they are arrays of all P parameters.
     """
 
     estimate: FloatArray
@@ -85,19 +86,19 @@ class BootstrapResult:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user has ended it before all resamples were fitted."""
+        """Whether the user interrupted it before all resamples were fitted."""
         return len(self.replicates) + self.n_failed + self.n_uncertified < self.n_resamples
 
     @property
     def unclear(self) -> float:
-        """Share of resamples whose labels are nearly arbitrary."""
+        """Share of resamples in which the order of the experts is nearly arbitrary."""
         return float(np.mean(self.margin < _UNCLEAR)) if self.margin.size else float("nan")
 
     @property
     def untold(self) -> IntArray:
-        """Number of replicates that do not tell each parameter (P,).
+        """Number of replicates that do not determine each parameter (P,).
 
-        A resample without the rows of a rare level, for instance, does not tell its coefficient.
+        For instance, a resample without rows of a rare level does not determine its coefficient.
         """
         return np.isnan(self.replicates).sum(axis=0)
 
@@ -109,20 +110,20 @@ class BootstrapResult:
 
     @property
     def bse(self) -> Any:
-        """Standard deviations of the replicates that tell a parameter, labelled as the result's.
+        """Standard errors: standard deviations of the replicates, labelled as in the result.
 
-        NaN for parameters that more than 5% of the replicates do not tell: what the others have is
-        not the sampling distribution of the estimate.
+        They are NaN for parameters that more than 5% of the replicates do not determine, because
+        the other replicates do not have the sampling distribution of the estimate.
         """
         return self._labelled(self.theta_bse)
 
     @property
     def theta_bse(self) -> FloatArray:
-        """Standard errors (P,) of the packed parameters `theta`, as in `bse`."""
+        """Standard errors (P,) of all parameters, in the order of `theta`; see `bse`."""
         return np.sqrt(np.diag(self.covariance))
 
     def cov_params(self) -> Any:
-        """Covariance matrix of the replicates, NaN as in `bse`, labelled as the result's."""
+        """Covariance matrix of the replicates, labelled as in the result; NaN as in `bse`."""
         return self._labelled(self.covariance)
 
     def _labelled(self, values: FloatArray, columns: Any = None) -> Any:
@@ -130,7 +131,7 @@ class BootstrapResult:
 
     @property
     def covariance(self) -> FloatArray:
-        """The same of all packed parameters (P, P)."""
+        """Covariance matrix (P, P) of all parameters, in the order of `theta`."""
         values = self._sound
         kept = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
         if kept.sum() < 2:
@@ -138,20 +139,22 @@ class BootstrapResult:
         return np.cov(values[kept], rowvar=False)
 
     def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> Any:
-        """Intervals of level ``1 - alpha``, labelled as those of the result, one row each.
+        """Intervals of level ``1 - alpha``, one row for each parameter, labelled as in the result.
 
         Parameters
         ----------
         alpha : float
             One minus the level.
         method : {"percentile", "basic", "bca"}
-            Quantiles of the replicates, NaN as in `bse`; reflected at the estimate; corrected for
-            bias and acceleration (Efron 1987), with the acceleration of one-step deletions.
+            "percentile" intervals are between quantiles of the replicates; "basic" intervals are
+            these, reflected at the estimate; "bca" intervals are corrected for bias and
+            acceleration (Efron 1987).  The acceleration comes from one Newton step without each
+            row.  Intervals are NaN as in `bse`.
 
         Raises
         ------
         ValueError
-            If a method or level is unknown, or fewer than two replicates are left.
+            If the method or level is not valid, or there are fewer than two replicates.
         """
         return self._labelled(self._intervals(alpha, method), ["lower", "upper"])
 
@@ -194,14 +197,14 @@ class BootstrapResult:
         return out
 
     def summary_frame(self, alpha: float = 0.05, method: str = "percentile") -> pd.DataFrame:
-        """A pandas table of estimates, standard errors and intervals, by name.
+        """A pandas table of estimates, standard errors and intervals.
 
-        Parameters of a reference, which are 0 in every resample, are left out.
+        Parameters of the reference expert, which are 0 in every resample, are left out.
 
         Parameters
         ----------
         alpha, method
-            As of `conf_int`.
+            The same as in `conf_int`.
 
         Examples
         --------
@@ -262,7 +265,7 @@ def bootstrap(
     threads: int | None = None,
     verbose: bool = False,
 ) -> BootstrapResult:
-    """Refit resampled data, warm-started at the estimate.
+    """Refit the model to resampled data, starting at the estimate.
 
     Parameters
     ----------
@@ -271,8 +274,9 @@ def bootstrap(
     n_resamples : int
         Number B of resamples.
     kind : {"pairs", "parametric", "cluster", "bayesian"}
-        Rows with replacement (Efron 1979), new responses from the fitted density, whole groups
-        with replacement, or Dirichlet weights (Rubin 1981).  If the fit has groups, each of which
+        "pairs" draws rows with replacement (Efron 1979); "parametric" draws new responses from the
+        fitted density; "cluster" draws whole groups with replacement; "bayesian" draws Dirichlet
+        weights (Rubin 1981).  If the fit has groups, each of which
         has one expert, the bootstrap resamples groups instead of rows.
     groups : array_like of shape (n,), optional
         Label of each row's group, for "cluster".
@@ -281,28 +285,30 @@ def bootstrap(
     threads : int, optional
         Threads; all cores by default.  The result does not depend on it.
     verbose : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
 
     Returns
     -------
     BootstrapResult
-        Replicates with aligned labels, standard errors and intervals.
+        The estimates from the resamples, standard errors and intervals.
 
     Raises
     ------
     ValueError
-        If an argument is not what it should be.
+        If an argument is not valid.
 
     Notes
     -----
     Each refit starts at the estimate and finds the maximum near it.  The bootstrap therefore
     measures the variability of this maximum, not which of several maxima is the highest.
 
-    Rows of a fit to blocks or a source, or its groups, have independent Poisson weights in "pairs",
-    the limit of drawing with replacement for many rows (Hanley and MacGibbon 2006), so that each
-    pass over the rows serves all resamples; "bayesian" has independent exponential weights.
+    If the fit is to blocks or a source, "pairs" gives rows, or groups, independent Poisson weights.
+    For many rows this is the limit of drawing with replacement (Hanley and MacGibbon 2006), and
+    all resamples can use the same pass over the rows.  "bayesian" then uses independent exponential
+    weights.
 
-    After Ctrl-C, the result has the replicates so far, with an `InterruptedWarning`.
+    After an interrupt (Ctrl-C), the function issues an `InterruptedWarning` and returns the
+    replicates so far.
 
     Examples
     --------
@@ -368,8 +374,8 @@ def bootstrap(
     if np.any(most > _MOST_UNTOLD * len(replicates)):
         words = "; ".join(made._said_of_untold()[:4])
         warn_caller(
-            f"{words}. Their standard errors and intervals are NaN: few rows or groups tell them,"
-            " such as those of a rare level",
+            f"{words}. Their standard errors and intervals are NaN: too few rows or groups"
+            " determine them, for example those of a rare level",
             FewRowsWarning,
         )
     return made
@@ -385,7 +391,7 @@ def _check_on_source(kind: str, groups: Any, has_groups: bool) -> None:
         )
     if kind == "parametric":
         raise ValueError(
-            "kind 'parametric': needs the table in memory; a source has 'pairs' and 'bayesian'"
+            "kind 'parametric': needs the table in memory; for a source use 'pairs' or 'bayesian'"
         )
 
 
@@ -401,8 +407,8 @@ def _without_each_row(inner: Found) -> FloatArray:
     """One-step estimates (n, P) without each row, in the user's coordinates."""
     if isinstance(inner.data, BlockRows):
         raise ValueError(
-            "method 'bca' needs an estimate without each row, for which a source has too many; take"
-            " 'percentile' or 'basic'"
+            "method 'bca' is not available for a source, because it needs an estimate without"
+            " each row; use 'percentile' or 'basic'"
         )
     scores = rows_of_scores(inner.family, inner.data, inner.theta)
     moved = inner.theta - scores @ inner.covariance

@@ -121,7 +121,7 @@ def scale_of_clusters(count: int) -> float:
     if count < _FEWEST_GROUPS:
         raise ValueError(
             f"groups must hold at least {_FEWEST_GROUPS} groups for cov_type 'cluster', got"
-            f" {count}: their sums of scores say next to nothing of a variance"
+            f" {count}: with fewer groups the covariance cannot be estimated"
         )
     return count / (count - 1.0)
 
@@ -172,7 +172,7 @@ def check_kind_of_covariance(result: Any, kind: str, groups: Any, strata: Any) -
     if strata is not None and kind != "survey":
         raise ValueError(f"strata are for cov_type 'survey', got cov_type {kind!r}")
     if kind == "expected" and result.data is not None and result.data.groups is not None:
-        raise ValueError("cov_type 'expected': there is no expected information of groups")
+        raise ValueError("cov_type 'expected': not available with groups")
     return kind != "observed"
 
 

@@ -75,7 +75,7 @@ class Dendrogram:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where, and what is returned; those of a new figure by default.
+            Axes to draw on, which are also returned; by default those of a new figure.
         """
         ax = new_axes() if ax is None else ax
         k = len(self.params)

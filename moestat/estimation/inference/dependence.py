@@ -99,9 +99,9 @@ def dependence_in_groups(
     return [
         (
             DependentRowsWarning,
-            f"rows of a group are more alike than their expert explains ({alike}): groups differ"
+            f"rows of a group are more similar than their expert explains ({alike}): groups differ"
             " within an expert, and criteria then choose more experts than there are classes."
-            f" {_cure(family)}Standard errors that hold for the mean are those of cov_type='HC0'",
+            f" {_cure(family)}cov_type='HC0' gives standard errors that are valid for the mean",
         )
     ]
 

@@ -126,7 +126,7 @@ def make_kernel(name: str, size: float = 1.0) -> Kernel:
 
 @dataclass(frozen=True)
 class EMTest:
-    """An EM test of m components against more.
+    """Result of an EM test of m components against more.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class EMTest:
 
     @property
     def pvalue(self) -> float:
-        """Probability of a larger statistic under the hypothesis, in the limit."""
+        """Asymptotic probability of a larger statistic under the hypothesis."""
         from scipy.stats import chi2
 
         if self.statistic <= 0.0:
@@ -168,8 +168,9 @@ def em_test(
 ) -> EMTest:
     """Test one or two components against more.
 
-    Where components have one parameter and nothing depends on inputs, the likelihood ratio with a
-    penalty on small shares, after a few EM steps, has a limit law that is known.
+    The test is for components with one parameter, without inputs.  Its statistic is a likelihood
+    ratio after a few EM steps, with a penalty on small shares of components; its limit
+    distribution is known.
 
     Parameters
     ----------
@@ -180,28 +181,28 @@ def em_test(
     kernel : {"poisson", "exponential", "normal", "binomial"}
         Distribution of a component, given its mean.
     size : float
-        Standard deviation of "normal", the same for all components and known; trials of
-        "binomial".
+        For "normal", the known standard deviation of all components; for "binomial", the number of
+        trials.
     verbose : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
 
     Returns
     -------
     EMTest
-        Statistic, limit law, p-value.
+        The statistic, its limit distribution and the p-value.
 
     Raises
     ------
     ValueError
-        If the kernel is unknown, `n_components` is not 1 or 2, or responses are not what the
-        kernel has.
+        If the kernel is unknown, `n_components` is not 1 or 2, or a response is not a possible
+        value of the kernel.
 
     Notes
     -----
-    Li and Chen (2010), Sections 2 and 3.  Gates that read inputs, and experts with a variance of
-    their own, are outside of its theory: `moestat.bootstrap_lrt` is for those.  The penalty is
-    the authors' choice by simulation, 0.54 for one component and a formula in the correlation of
-    the limit for two.
+    The test is that of Li and Chen (2010), Sections 2 and 3.  Its theory does not cover gates with
+    inputs, or experts with unknown variances; use `moestat.bootstrap_lrt` for these.  The authors
+    chose the penalty by simulation: 0.54 for one component, and for two components a formula that
+    depends on the correlation in the limit distribution.
 
     Examples
     --------

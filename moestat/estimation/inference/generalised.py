@@ -206,7 +206,7 @@ def null_log_likelihood(result: Any) -> float:
     family = result.family
     if family.likelihood.effects is not None:
         raise ValueError(
-            "llnull is of independent rows; compare fits with random effects by"
+            "llnull is defined only for independent rows; compare fits with random effects by"
             " moestat.lr_test or bic"
         )
     inner = found(result, mode=True)

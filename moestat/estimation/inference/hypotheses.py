@@ -110,8 +110,8 @@ def wald(
     covariance = check_errors(matrix, names, spread)
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(value):
         raise ValueError(
-            f"constraints: the covariance of {len(value)} combinations is singular: it is of fewer"
-            " groups, or resamples, than that; test fewer at a time"
+            f"constraints: the covariance of {len(value)} combinations is singular: there are"
+            " fewer groups, or resamples, than combinations; test fewer combinations at a time"
         )
     gap = matrix @ theta - value
     return chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))

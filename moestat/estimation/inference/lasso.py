@@ -65,9 +65,9 @@ class LassoPath:
     theta : ndarray of shape (m, P)
         Parameters in the units of the data.
     param_names : list of str
-        What they are called.
+        Names of the parameters.
     criterion : str
-        The one that chooses.
+        The criterion that chooses a fit.
     """
 
     table: dict[str, FloatArray] = field(repr=False)
@@ -83,7 +83,7 @@ class LassoPath:
         return self.table["penalty"]
 
     def chosen(self, criterion: str | None = None) -> int:
-        """The place on the path that a criterion chooses, of certified fits where there are any."""
+        """Position on the path of the fit with the best criterion, certified fits first."""
         name = as_criterion(criterion or self.criterion, _CRITERIA)
         return best_place(name, self.table[name], self.table["certified"] > 0.0, "lasso_path")
 
@@ -92,17 +92,20 @@ class LassoPath:
         return self.at(self.chosen(criterion))
 
     def at(self, place: int) -> MoEResults:
-        """The fit at a place on the path, from 0.
+        """The fit at a position on the path, counted from 0.
 
-        Coefficients that are 0 are taken as known, and left out of the summary.  Standard errors
-        are of the curvature in the others; they do not know that these were chosen and shrunk.
+        Coefficients that are 0 are treated as known, and the summary leaves them out.  Standard
+        errors of the others come from the curvature; they take neither the selection nor the
+        shrinkage into account.
         """
         if not -len(self._ends) <= place < len(self._ends):
-            raise ValueError(f"place must be on the path of {len(self._ends)} fits, got {place}")
+            raise ValueError(
+                f"place must be a position on the path of {len(self._ends)} fits, got {place}"
+            )
         return self._sparse.result(self._ends[place], float(self.penalties[place]))
 
     def selected(self, criterion: str | None = None) -> list[str]:
-        """Names of the penalised coefficients that are not 0 where a criterion chooses."""
+        """Names of the penalised coefficients that are not 0 in the chosen fit."""
         chosen = self._sparse.penalised & (self.theta[self.chosen(criterion)] != 0.0)
         return [self.param_names[j] for j in np.flatnonzero(chosen)]
 
@@ -145,12 +148,12 @@ class LassoPath:
     def plot(self, ax: Any = None) -> Any:
         """Coefficients, in standardised coordinates, against the penalty.
 
-        Names are of the largest ones where the criterion chooses, at the dashed line.
+        The dashed line is at the chosen penalty; the largest coefficients there have names.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where, and what is returned; those of a new figure by default.
+            Axes to draw on, which are also returned; by default those of a new figure.
         """
         ax = new_axes() if ax is None else ax
         inner, place = np.array([end.theta for end in self._ends]), self.chosen()
@@ -204,7 +207,7 @@ def lasso_path(
 ) -> LassoPath:
     """Lasso and elastic-net paths of a mixture of experts, also with more inputs than rows.
 
-    The penalty acts on the slopes of gate and experts, not on intercepts, scales or others.
+    The penalty is on the slopes of the gate and the experts, not on other parameters.
 
     Parameters
     ----------
@@ -218,9 +221,9 @@ def lasso_path(
     gate_factor : float
         Factor of the gate's norms; 0 leaves its slopes without penalty.
     variance : float or None
-        Degrees of freedom of the distribution of variances of normal experts, as of
-        `moestat.Prior`; with None an expert may shrink onto a few rows, which the penalty does not
-        hinder.
+        Degrees of freedom of the prior of the variances of normal experts, as in `moestat.Prior`.
+        With None the variances have no prior, and an expert may collapse to a few rows, which the
+        penalty does not prevent.
     penalties : array_like of shape (m,), optional
         Penalties per row; by default `n_penalties` from the largest that has an effect.
     n_penalties : int
@@ -231,13 +234,14 @@ def lasso_path(
     criterion : {"bic", "aic", "cv"}
         The criterion that chooses one fit of the path.
     folds : int, optional
-        Folds of cross-validation over rows, or groups; 5 where it is the criterion, else none.
+        Number of folds of a cross-validation over rows, or groups; by default 5 if the criterion
+        is "cv", else none.
     data : table, optional
         Columns of a formula.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     verbose : bool
-        Whether to say on standard error how far it is.
+        Whether to show the progress on standard error.
     **options
         ``n_experts`` and further arguments of `moestat.family`; ``groups``, ``classes`` and
         ``missing`` as in `moestat.fit`; ``weights`` and ``offset`` of a formula.
@@ -245,14 +249,14 @@ def lasso_path(
     Returns
     -------
     LassoPath
-        ``best()`` is the fit that the criterion chooses, ``selected()`` what is in it, ``plot()``
-        the path.
+        ``best()`` is the fit that the criterion chooses, ``selected()`` has the names of its
+        coefficients that are not 0, and ``plot()`` draws the path.
 
     Raises
     ------
     ValueError
-        If the likelihood jumps or is none, or gate or experts are not linear in the inputs; as
-        `moestat.fit` for data that cannot be read.
+        If the likelihood is discontinuous or the family has none, if the gate or the experts are
+        not linear in the inputs, or for the reasons of `moestat.fit` for invalid data.
 
     Notes
     -----
@@ -336,13 +340,18 @@ def _read(
     """The model and the data of the rows, by formula or as they stand."""
     check_options(options, lasso_path, fit, fit_formula)
     if solving := [name for name in SOLVING if name in options]:
-        raise ValueError(f"{', '.join(solving)}: for moestat.fit; a path has a solver of its own")
+        raise ValueError(f"{', '.join(solving)}: not available; lasso_path has its own solver")
     if options.get("random") is not None:
-        raise ValueError("random: a path has no random effects; take moestat.fit or moestat.select")
+        raise ValueError(
+            "random: lasso_path has no random effects; use moestat.fit or moestat.select"
+        )
     given, extra = dict(options), {}
     if isinstance(X, str):
         if data is None or y is not None or sample_weight is not None:
-            raise ValueError(f"data: {X!r} needs a table, data=, and no y or sample_weight besides")
+            raise ValueError(
+                f"data: {X!r} is a formula: give the table as data=, and leave out y and"
+                " sample_weight"
+            )
         given = {"n_experts": 2, **given}
         words = [given.pop(name, None) for name in ("weights", "offset", "groups")]
         where: tuple[str, Any] = given.pop("missing", "raise"), given.pop("scope", None)
@@ -351,10 +360,12 @@ def _read(
         sample_weight = given.pop("sample_weight")
     elif data is not None:
         raise ValueError(
-            "data: is for formulas, such as lasso_path('gaussian', 'y ~ .', data=data)"
+            "data: allowed only with a formula, such as lasso_path('gaussian', 'y ~ .', data=data)"
         )
     if given.pop("random", None) is not None:
-        raise ValueError("X: a path has no random effects; leave (... | ...) out of the formula")
+        raise ValueError(
+            "X: lasso_path has no random effects; leave (... | ...) out of the formula"
+        )
     kept = ("groups", "classes", "missing", "resolution")
     reading = {n: given.pop(n) for n in kept if n in given}
     own, read = read_data(family, X, y, sample_weight, given, **reading)

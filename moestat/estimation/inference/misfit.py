@@ -168,10 +168,13 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
         return
     rows = np.flatnonzero(far)
     rows = rows[np.argsort(-np.abs(np.nan_to_num(r[rows], nan=np.inf)))]
-    much = f"residuals have the kurtosis {_kurtosis(near):.1f} in place of 3"
+    much = f"the kurtosis of the residuals is {_kurtosis(near):.1f} instead of 3"
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
-        much = f"{own.named(rows)} of {n:.10g} {lie} where the fit has one in {n / ALARM.level:.2g}"
+        much = (
+            f"{own.named(rows)} of {n:.10g} {lie} where the fit expects one row in"
+            f" {n / ALARM.level:.2g}"
+        )
     student = own.family.likelihood.name in ("gaussian", "least-squares")
     other = " Compare likelihood 'student-t'." if student else ""
     yield (
@@ -233,7 +236,7 @@ def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
         if zeros - expected > -special.ndtri(ALARM.level) * np.sqrt(
             own.weight**2 @ (p * (1.0 - p))
         ):
-            said.append(f"are 0 in {zeros:.10g} rows where the fit has {expected:.1f}")
+            said.append(f"are 0 in {zeros:.10g} rows where the fit expects {expected:.1f}")
             small = True
             others.append(f"zero-inflated-{name}")
     if not any(channel.log for channel in likelihood.channels):
@@ -293,10 +296,11 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
             of = "inputs" if column is None else f"column {names[column] if names else column}"
             yield (
                 DependentRowsWarning,
-                f"rows with equal values of {of} have more in common than the fit explains"
-                f" ({groups} values, chi-square {statistic:.0f} on {groups}): standard errors are"
-                " too small if these rows belong to one subject (groups=, cov_type='cluster'); or"
-                " the effect is curved (cr(), C()); see result.explain()",
+                f"rows with equal values of {of} are more similar than the fit explains ({groups}"
+                f" values, chi-square {statistic:.0f} with {groups} degrees of freedom). If these"
+                " rows belong to one subject, standard errors are too small: use groups= or"
+                " cov_type='cluster'. Otherwise the effect may be curved: use cr() or C(). See"
+                " result.explain()",
             )
             return
     steps = np.diff(own.y)
@@ -306,9 +310,9 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
         correlation = float(r[1:] @ r[:-1] / (r @ r))
         yield (
             DependentRowsWarning,
-            f"rows next to each other are alike (correlation of residuals {correlation:.2f}):"
-            " standard errors are too small if they belong to one subject or are near in time. Use"
-            " groups= or cov_type='cluster'; see result.explain()",
+            f"adjacent rows are similar (correlation of residuals {correlation:.2f}): standard"
+            " errors are too small if adjacent rows belong to one subject or are near in time."
+            " Use groups= or cov_type='cluster'; see result.explain()",
         )
 
 

@@ -29,7 +29,7 @@ _ALIKE = 1e-8
 
 @door(restricted="MoEResults | RestrictedFit", full="MoEResults")
 def lr_test(restricted: Any, full: Any) -> TestResult:
-    """Likelihood ratio test of a restricted fit inside a full one.
+    """Likelihood ratio test of a restricted fit against a full one.
 
     Parameters
     ----------
@@ -40,15 +40,16 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     Returns
     -------
     TestResult
-        With the difference of free parameters as degrees of freedom.
+        The test; its degrees of freedom are the difference of the numbers of free parameters.
 
     Raises
     ------
     ValueError
-        If the numbers of experts differ (the distribution is not chi-square then, see
-        `moestat.bootstrap_lrt`), the data do, the restricted density is none of the full model's,
-        or has parameters on a bound of the user's, it has no fewer parameters, a fit is not
-        certified, or the restricted one is higher: the full fit is not the maximum then.
+        If the numbers of experts differ (the distribution is then not chi-square, see
+        `moestat.bootstrap_lrt`); if the data differ; if the restricted model is not a special case
+        of the full one, does not have fewer parameters, or has parameters on bounds that you set;
+        if a fit is not certified; or if the restricted fit has the larger log-likelihood, so that
+        the full fit is not the maximum.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def check_inside(small: Any, large: Any) -> None:
     if held.size:
         names = ", ".join(small.family.param_names[j] for j in held[:3])
         raise ValueError(
-            f"restricted has parameters on bounds of the user's, {names}: the likelihood ratio has"
+            f"restricted has parameters on bounds that you set, {names}: the likelihood ratio has"
             " no chi-square distribution there; fix them by fixed="
         )
     if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
@@ -143,15 +144,15 @@ def check_inside(small: Any, large: Any) -> None:
     if wrong.size:
         names = ", ".join(family.param_names[j] for j in wrong[:3])
         raise ValueError(
-            "restricted is not inside of full: bounds or constraints of the full model exclude its"
-            f" estimate, by {names}"
+            "restricted is not a special case of full: bounds or constraints of the full model"
+            f" exclude its estimate, by {names}"
         )
     there, here = llf_at(large, theta), small.llf
     if not abs(there - here) <= 1e-4 + 1e-9 * abs(here):
         raise ValueError(
-            "restricted is not inside of full: no parameters of the full model give the restricted"
-            f" density ({small.family.gate.name} gate against {family.gate.name}, or inputs of the"
-            " gate or the experts that the full model does not read there)"
+            "restricted is not a special case of full: no parameters of the full model give the"
+            f" restricted density ({small.family.gate.name} gate against {family.gate.name}, or"
+            " inputs of the gate or the experts that this part of the full model does not have)"
         )
 
 
@@ -219,8 +220,8 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     Returns
     -------
     TestResult
-        ``s' I^-1 s`` with score and expected information of the free coordinates at theta; the
-        observed one need not be positive definite there.
+        ``s' I^-1 s`` with the score s and the expected information I of the free parameters at
+        theta.  (The observed information need not be positive definite there.)
 
     Raises
     ------

@@ -106,13 +106,13 @@ def _middle_of_labels(
     map_labels = getattr(rows.blocks, "map_labels", None)
     if columns and map_labels is None:
         raise ValueError(
-            f"{next(iter(columns))}: blocks have no columns but inputs, response and weights; fit"
-            " a formula to a source that has the column"
+            f"{next(iter(columns))}: blocks have columns only for inputs, response and weights;"
+            " fit a formula to a source that has the column"
         )
     for name, given in columns.items():
         if not isinstance(given, str):
             raise ValueError(
-                f"{name}: a fit to a source takes the name of a column of it, got {short(given)}"
+                f"{name}: for a fit to a source, give the name of a column, got {short(given)}"
             )
         if given not in rows.blocks.whole.names:  # type: ignore[attr-defined]
             known = ", ".join(rows.blocks.whole.names)  # type: ignore[attr-defined]

@@ -40,16 +40,17 @@ _BATCH = 4
 
 @dataclass(frozen=True, repr=False)
 class OrderTest:
-    """A parametric bootstrap test of k experts against more.
+    """Result of a parametric bootstrap test of k experts against more.
 
     Parameters
     ----------
     statistic : float
         Twice the difference of the log-likelihoods.
     replicates : ndarray of shape (B,)
-        The same for data drawn from the smaller fit; those without certified fits left out.
+        The same for data drawn from the smaller fit; resamples without certified fits are left out.
     n_resamples, n_left_out : int
-        Resamples asked for, and left out; fewer than asked for are there if it was interrupted.
+        Number of resamples that were requested, and that were left out.  After an interrupt, not
+        all requested resamples were fitted.
     """
 
     statistic: float
@@ -59,7 +60,7 @@ class OrderTest:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the user has ended it before all resamples were fitted."""
+        """Whether the user interrupted it before all resamples were fitted."""
         return self.replicates.size + self.n_left_out < self.n_resamples
 
     @property
@@ -113,7 +114,7 @@ def bootstrap_lrt(
     threads : int, optional
         Threads; all cores by default.
     verbose : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
     **options
         Further arguments of `moestat.fit_many`, those of the fits that are compared.
 
@@ -198,7 +199,8 @@ def bootstrap_lrt(
         observed = float(ratios([rows])[0])
         if not np.isfinite(observed):
             raise ValueError(
-                "the fits to the data, made again as those to resamples, are not certified"
+                "the fits to the data, which are repeated in the same way as those to resamples,"
+                " are not certified"
             )
         values = np.empty(0)
         # Others take the places of those left out: the smallest p-value stays 1 / (B + 1).

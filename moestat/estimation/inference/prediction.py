@@ -61,23 +61,24 @@ class Prediction:
     predicted : ndarray of shape (n,) or (n, K)
         Conditional means, or probabilities of the classes.
     se : ndarray of the same shape
-        Standard errors; infinite where the data say nothing.
+        Standard errors; infinite if the data do not determine the mean or probability.
     noise : float or None
         Variance of the errors of a regression function.
     index : pandas.Index, optional
-        What the rows are called.
+        Labels of the rows.
     labels : sequence, optional
-        Labels of the classes; their numbers from 1 by default.
+        Labels of the classes; by default their numbers from 1.
     extrapolation : ndarray of shape (n,), optional
         How far outside of the data of the fit each row lies, see `extrapolation`.
     untold : ndarray of bool of the shape of `predicted`, optional
-        What depends on parameters whose maximum lies at infinity, so that its error says nothing.
+        Whether each prediction depends on parameters whose maximum lies at infinity, so that its
+        standard error has no meaning.
     profiled : callable, optional
-        ``profiled(alpha, rows)``: intervals of that, of the shape of `predicted` at these rows and
-        2, or None where there are none.
+        ``profiled(alpha, rows)``: profile likelihood intervals of such predictions, with the shape
+        of `predicted` at these rows and 2, or None if there are none.
     quantiles : callable, optional
-        ``quantiles(q)``: quantiles (n,) of a new response where they are not those of the family at
-        the inputs, as of rows of known groups.
+        ``quantiles(q)``: quantiles (n,) of a new response if they do not depend on the inputs
+        alone, as for rows of known groups.
     """
 
     family: Family = field(repr=False)
@@ -98,13 +99,14 @@ class Prediction:
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
         """Intervals of level ``1 - alpha`` for the mean (n, 2) or the probabilities (n, K, 2).
 
-        Those of probabilities and of means between two ends are made on the logit scale, those
-        of positive means on the log scale: no end lies outside of the support.
+        Intervals of probabilities, and of means between two limits, are computed on the logit
+        scale, and intervals of positive means on the log scale, so that they contain only possible
+        values.
 
-        Where the maximum lies at infinity, as at a level of a factor with counts of 0 alone, they
-        are profile likelihood intervals with one expert, ``[0, 1.92 / n]`` of n such counts.
-        With more, and of three or more classes, they are all that is possible where the estimate
-        is within 1e-3 of an end of the support: the data tell less, and how much is not known.
+        If the maximum lies at infinity, as for a level of a factor with only counts of 0, a model
+        with one expert has profile likelihood intervals: ``[0, 1.92 / n]`` for n such counts.
+        With several experts, or with three or more classes, the interval is the whole range of
+        possible values if the estimate is within 1e-3 of a limit of this range.
         """
         found = self._by_errors(alpha)
         if self.untold is None or not self.untold.any():
@@ -136,10 +138,10 @@ class Prediction:
         return low + (high - low) * expit((np.log(p) - np.log1p(-p))[..., None] + move)
 
     def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
-        """Where a new response lies with probability ``1 - alpha``, shape (n, 2).
+        """Intervals (n, 2) that contain a new response with probability ``1 - alpha``.
 
-        Quantiles ``alpha / 2`` and ``1 - alpha / 2`` of the fitted density at each input; the
-        uncertainty of the parameters is not added.
+        The ends are the quantiles ``alpha / 2`` and ``1 - alpha / 2`` of the fitted density at each
+        input.  The uncertainty of the parameters is not included.
 
         Raises
         ------
@@ -160,11 +162,11 @@ class Prediction:
         """A pandas frame, one row per input, with statsmodels' column names.
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
-        for classes ``p[s], se[s], ci_lower[s], ci_upper[s]`` of each class s, by its label.  Where
-        rows lie outside of the data, so that predictions depend on the model alone, there is a last
-        one, ``extrapolation``, above 1 for these rows
-        (`moestat.estimation.inference.prediction.extrapolation`).  Rows have the index of the frame
-        they were predicted for.
+        for classes they are ``p[s], se[s], ci_lower[s], ci_upper[s]`` for each class label s.  If
+        some rows lie outside the data of the fit, so that their predictions depend on the model
+        alone, there is a last column ``extrapolation``, which is above 1 for these rows
+        (`moestat.estimation.inference.prediction.extrapolation`).  The index is that of the frame
+        of inputs.
         """
         import pandas as pd
 

@@ -75,7 +75,7 @@ class Profile:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where, and what is returned; those of a new figure by default.
+            Axes to draw on, which are also returned; by default those of a new figure.
         """
         from scipy.interpolate import PchipInterpolator
         from scipy.stats import chi2

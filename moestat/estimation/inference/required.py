@@ -40,21 +40,22 @@ class RequiredN:
     Parameters
     ----------
     what : str
-        Parameter, or linear combination.
+        A parameter, or a linear combination of parameters.
     n : int
         Number of rows.
     error : float
-        The standard error that was asked for.
+        The standard error that was requested.
     unit_error : float
-        Error of one row: that of n rows is this times ``n^exponent``.
+        Standard error with one row; with n rows it is this number times ``n^exponent``.
     exponent : float
-        -1/2 where the information is regular; where experts merge that of the curve about `n`.
+        -1/2 if the information matrix is not singular; if experts merge, the exponent of a power of
+        the number of rows that is fitted to the simulated errors around `n`.
     interval : (float, float)
-        Numbers of rows between which `n` lies with probability 95% by what simulation leaves open;
-        equal to `n` where there was none.
+        A 95% interval of `n` by the Monte Carlo error of the simulation; both ends are equal to `n`
+        if nothing was simulated.
     curve : ndarray of shape (m, 4)
-        Numbers of rows that were simulated, root mean squared errors there, and their 95% ends, by
-        the bootstrap; no rows where there was no simulation.
+        Simulated numbers of rows, root mean squared errors at these, and the ends of their 95%
+        bootstrap intervals; empty if nothing was simulated.
     """
 
     what: str
@@ -66,19 +67,19 @@ class RequiredN:
     curve: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
 
     def error_at(self, n: Any) -> FloatArray:
-        """Errors at numbers of rows (m,); where experts merge by the power law about `n`."""
+        """Errors at numbers of rows (m,); if experts merge, by the power law around `n`."""
         sizes = as_floats("n", n, (None,) * np.ndim(n))
         if np.any(sizes <= 0.0):
             raise ValueError(f"n must be positive, got {sizes.min():g}")
         return self.unit_error * sizes**self.exponent
 
     def plot(self, ax: Any = None) -> Any:
-        """Errors against numbers of rows, with those that were simulated and their 95% intervals.
+        """Plot errors against numbers of rows, with the simulated errors and their 95% intervals.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where, and what is returned; those of a new figure by default.
+            Axes to draw on, which are also returned; by default those of a new figure.
         """
         ax = new_axes() if ax is None else ax
         sizes = np.append(self.curve[:, 0], [self.n / 10.0, self.n * 10.0])
@@ -113,7 +114,7 @@ def required_n(
     replicates: int = 80,
     rng: Any = 0,
 ) -> RequiredN:
-    """The number of rows at which an estimate has a given standard error.
+    """Compute the number of rows at which an estimate has a given standard error.
 
     Parameters
     ----------
@@ -128,46 +129,47 @@ def required_n(
     what : str
         Name of a parameter, or a linear combination of them such as ``"a[1,0] - a[0,0]"``.
     replicates : int
-        Data sets at each number of rows, where experts merge. As many more are drawn at powers of 4
-        on both sides of the answer until its interval lies within a factor 1.25 of it, or 16 times.
+        If experts merge, the number of simulated data sets at each number of rows.  As many more
+        are drawn, at the two powers of 4 that enclose the answer, until the ends of its interval
+        differ from it by a factor of at most 1.25, or 16 times.
     rng : numpy.random.Generator, int or None
-        Their source.
+        Source of the simulated data.
 
     Returns
     -------
     RequiredN
-        The number of rows, and the errors at others.
+        The number of rows, and the standard errors at other numbers of rows.
 
     Raises
     ------
     ValueError
-        If a name is unknown, the information does not tell what is asked for although no experts
-        of the truth are equal, or they are and more than 10,000 rows, for which there is no lattice
-        of this model or design, are needed.
+        If a name is unknown; if the data do not determine `what` although no experts of the truth
+        are equal; or if experts are equal and more than 10,000 rows are needed, but there is no
+        lattice for this model or design.
 
     Notes
     -----
-    ``n = g' I^-1 g / error^2`` with the expected information I of one row and the derivative g:
-    the normal limit of the maximum-likelihood estimate. It is a statement for large n; where
-    experts overlap, errors at small n are larger than this.  Of a fit with more experts than its
-    data need it is none, and an `OverSpecifiedWarning` says so.
+    ``n = g' I^-1 g / error^2`` with the expected information I of one row and the derivative g of
+    `what`.  The formula is from the normal limit of the maximum-likelihood estimate for large n; if
+    experts overlap, standard errors at small n are larger.  The formula is not valid for a fit with
+    more experts than its data need; the function then issues an `OverSpecifiedWarning`.
 
-    **Experts that are equal in the truth** merge: the information is singular, errors fall like
-    ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen et al. 2023), and no number follows from it. Then
-    data are drawn, of more than 10,000 rows on a lattice (`moestat.Lattice`: normal responses and
-    classes, of inputs that are uniform or on one), and fitted from starts around the
-    truth, and the root mean squared error is followed until a power law through the numbers of rows
-    about the error asked for has it.  Which of the fitted experts is meant is not known: squares
-    are averages over those next to the true one, with their shares of the rows as weights, since
-    an expert of hardly any row may be anywhere.
-    It is the error of the highest maximum near the truth.  The least distance of densities at a
-    given error, which `moestat.theory.explorer.explore` searches, has the exponent of the worst
-    deviation for large n and no constant, so that no number of rows follows from it.
+    **Equal experts in the truth.**  The fitted experts merge: the information matrix is singular,
+    and errors decrease like ``n^(-1/4)`` or ``n^(-1/8)`` (Nguyen et al. 2023), so the formula does
+    not apply.  The function then simulates data, fits the model from starts around the truth, and
+    looks for the number of rows at which a power law through the root mean squared errors has the
+    requested value.  More than 10,000 rows are drawn on a lattice, `moestat.Lattice`, which is
+    available for normal responses and classes, with inputs that are uniform or on a lattice.
+    Several fitted experts can belong to one expert of the truth.  The squared error is then their
+    average, weighted by their shares of the rows, because an expert with almost no rows may be
+    anywhere.  The result is the error of the highest maximum near the truth.
+    `moestat.theory.explorer.explore` gives only the exponent of the largest error for large n,
+    without a constant, so no number of rows follows from it.
 
     Examples
     --------
-    The mean of normal responses with variance 4 is known to 0.1 from 400 rows; with a slope beside
-    it the intercept at the end of [0, 1] needs four times as many.
+    With 400 rows, the mean of normal responses with variance 4 has the standard error 0.1.  In a
+    regression on an input in [0, 1], the intercept, the mean at 0, needs four times as many rows.
 
     >>> from moestat import family
     >>> F = family("gaussian", gate="softmax", n_experts=1)
@@ -181,12 +183,12 @@ def required_n(
     fitted = not isinstance(model, Family)
     family, names = (model.family if fitted else model), model.param_names
     if family.likelihood.effects is not None:
-        raise ValueError("model: rows are counted for models without random effects of groups")
+        raise ValueError("model: available only for models without random effects")
     if family.likelihood.parts:
         count = len(family.likelihood.parts)
-        raise ValueError(f"model: rows are counted for models of one response, got {count}")
+        raise ValueError(f"model: available only for models of one response, got {count}")
     if truth is None and not fitted:
-        raise ValueError("truth: parameters are needed with a family")
+        raise ValueError("truth: give the parameters of the family")
     theta = as_floats("truth", model.theta if truth is None else truth, (family.n_params,))
     if fitted and design is None:
         rows = model.rows
@@ -208,8 +210,8 @@ def required_n(
         return RequiredN(what, count, target, unit, interval=(count, count))
     if variance is not None or all(len(group) == 1 for group in groups):
         raise ValueError(
-            f"what: the information at the truth does not tell {what!r}: it is a reference, or not"
-            " identified, and no number of rows does"
+            f"what: the data do not determine {what!r}, whatever the number of rows: it belongs to"
+            " the reference, or is not identified"
         )
     count = positive_int("replicates", replicates, 10)
     law = design_of(design)
@@ -304,8 +306,9 @@ class Merged:
             return law
         if not isinstance(law, Uniform):
             raise ValueError(
-                f"design: more than {REQUIRED.drawn:.0f} rows are drawn of inputs that are uniform"
-                f" or on a moestat.Lattice, got {type(law).__name__}; a larger error= needs fewer"
+                f"design: more than {REQUIRED.drawn:.0f} rows are needed, and so many can be"
+                " simulated only if the inputs are uniform or on a moestat.Lattice, got"
+                f" {type(law).__name__}; a larger error= needs fewer"
             )
         return Lattice(law.low, law.high, nodes=max(REQUIRED.nodes, 2 * self.family.n_free_params))
 
@@ -323,7 +326,7 @@ class Merged:
             found[n] = self.squares(n, rng)
             above.append(found[n].mean() > target**2)
         if not any(above):
-            raise ValueError(f"error: {n:.0f} rows have a smaller one than {target:g}")
+            raise ValueError(f"error: {n:.0f} rows already have a smaller error than {target:g}")
         ends = np.sort(list(found)[-2:])
         centre = float(np.sqrt(np.prod(ends)))
         one_sided, left = len(set(above)) < 2, REQUIRED.batches
@@ -339,8 +342,8 @@ class Merged:
                 centre = float(np.clip(law.n, *ends))
         if one_sided or not np.isfinite(law.n):
             raise ValueError(
-                f"error: errors of {what!r} do not fall from {min(found):.0e} to {max(found):.0e}"
-                f" rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
+                f"error: errors of {what!r} do not decrease from {min(found):.0e} to"
+                f" {max(found):.0e} rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
             )
         count = int(np.ceil(law.n))
         return RequiredN(

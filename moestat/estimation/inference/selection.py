@@ -82,20 +82,20 @@ class _Columns(dict[str, FloatArray]):
 @doors
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """Fits with several numbers of experts, and what each criterion says of them.
+    """Fits with several numbers of experts, with the values of the selection criteria.
 
     Parameters
     ----------
     results : mapping to MoEResults
-        A fit for each number of experts; for each formula and number where there are several.
+        A fit for each number of experts, or for each pair of a formula and a number of experts.
     table : mapping of str to ndarray
         Columns by name, one entry per fit: ``k``, ``llf``, ``df``, ``aic``, ``bic``,
         ``hqic``, ``icl``, ``cv`` (mean log-density of held-out samples, higher is better, NaN
         without folds), ``certified``.
     criterion : str
-        The one that chooses.
+        The criterion that chooses a fit.
     left : tuple
-        Keys of the fits that are not there, for the selection was interrupted.
+        Keys of the fits that are missing because the selection was interrupted.
     """
 
     results: dict[Any, MoEResults] = field(repr=False)
@@ -104,10 +104,11 @@ class Selection:
     left: tuple[Any, ...] = ()
 
     def chosen(self, criterion: str | None = None) -> Any:
-        """The number of experts that a criterion chooses, of formulas with its formula.
+        """The number of experts that a criterion chooses; with formulas, also the formula.
 
-        Fits that are not certified, or have a collapsed expert, are left out where others are not:
-        their log-likelihoods are of no maximum, or of a spike on a few rows.
+        Fits that are not certified or have a collapsed expert are not chosen, unless all fits are
+        like this: the log-likelihood is then not that of a maximum, or is large only because one
+        expert describes a few rows almost exactly.
         """
         name = as_criterion(criterion or self.criterion)
         return list(self.results)[best_place(name, self.table[name], self._sound, "select")]
@@ -120,7 +121,7 @@ class Selection:
 
     @property
     def edge(self) -> str | None:
-        """That the chosen number of experts is at the end of those tried, in words; else None."""
+        """A message if the chosen number of experts is the smallest or largest tried; else None."""
         tried = np.unique(self.table["k"])
         place = list(self.results).index(self.chosen())
         k = int(self.table["k"][place])
@@ -146,7 +147,7 @@ class Selection:
         return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a pandas frame: what is compared, then k and the criteria.
+        """The table as a pandas frame, with one row for each fit.
 
         Examples
         --------
@@ -207,14 +208,14 @@ class Selection:
         return "\n".join(lines if edge is None else [*lines, edge])
 
     def plot(self, ax: Any = None) -> Any:
-        """Each information criterion less its minimum against the number of experts.
+        """Plot each information criterion minus its minimum against the number of experts.
 
-        Of several formulas the criterion that chooses, with a line for each of them.
+        With several formulas, plot only the criterion that chooses, with a line for each formula.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where, and what is returned; those of a new figure by default.
+            Axes to draw on, which are also returned; by default those of a new figure.
         """
         ax = new_axes() if ax is None else ax
         k = self.table["k"]
@@ -284,7 +285,7 @@ def select(
     verbose: bool = False,
     **options: Any,
 ) -> Selection:
-    """Fit several numbers of experts and compare them.
+    """Fit models with several numbers of experts and compare them.
 
     Parameters
     ----------
@@ -292,15 +293,15 @@ def select(
         The model, or the name of a likelihood as in `moestat.fit`; a model's own number of experts
         does not matter.
     X : array_like or table of shape (n, d), str, or list of str
-        Inputs; or a formula of columns of `data`, or a list of formulas to compare.
+        Inputs; or a formula with the names of columns of `data`, or a list of such formulas.
     y : array_like or series of shape (n,), optional
-        Responses, as in `moestat.fit`; a formula names them.
+        Responses, as in `moestat.fit`; leave them out if X is a formula.
     k : iterable of int
         Numbers of experts.
     criterion : {"bic", "aic", "hqic", "icl", "cv"}
         The criterion that chooses `Selection.best`.
     folds : int, optional
-        Folds of a cross-validation of the log-density; none by default, and 5 for "cv".
+        Number of folds of a cross-validation of the log-density; by default none, or 5 for "cv".
     sample_weight : array_like of shape (n,), or str, optional
         Counts of equal rows.  With a formula, the name of a column; ``weights=`` is an alias.
     data : table or source of rows, optional
@@ -309,7 +310,7 @@ def select(
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     verbose : bool
-        Whether to show on standard error how far it is.
+        Whether to show the progress on standard error.
     **options
         Further arguments of `moestat.fit`, or of `moestat.fit_formula`.  `prior` may be a list,
         such as ``[Prior(experts=s) for s in (0.1, 1.0, 10.0)]``, which is a path of ridge
@@ -323,23 +324,25 @@ def select(
     Raises
     ------
     ValueError
-        If an argument is not what it should be, or the family has no density.
+        If an argument is not valid, or the family has no density.
 
     Notes
     -----
-    Searches for starts begin from the fit with fewer experts, too, of which one is split, or that
-    gets a fresh one; there are two of them at most.
+    The search for starts also uses the fit with fewer experts: it splits one of its experts, or
+    adds a new one.  There are at most two such searches.
 
     ``AIC = 2 p - 2 l`` (Akaike 1974), ``BIC = p log n - 2 l`` (Schwarz 1978), ``HQ = 2 p log log n
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
     (Biernacki, Celeux and Govaert 2000).  With too many experts a maximum has flat directions,
     and the theory behind AIC does not hold; that of BIC does (Keribin 2000).
 
-    A choice at the end of the numbers tried warns with an `EdgeWarning`.  With groups the chosen
-    fit, and fits of normal experts with random intercepts beside it, are looked at for rows of a
-    group that are more alike than their expert explains, with a `DependentRowsWarning`.
+    If the chosen number of experts is the largest that was tried, or the smallest and not 1, the
+    function issues an `EdgeWarning`.  With groups, it tests whether rows of a group are more
+    similar than the chosen fit explains, and compares the fit with normal experts that have random
+    intercepts; the warning is a `DependentRowsWarning`.
 
-    Interrupted (Ctrl-C), it has the fits so far, with an `InterruptedWarning`.
+    After an interrupt (Ctrl-C), the function issues an `InterruptedWarning` and returns the fits so
+    far.
 
     Examples
     --------
@@ -382,13 +385,15 @@ def select(
         read = shared_source(formulas, data, family, given)
         if read is not data and parts is not None:
             raise ValueError(
-                "folds: cross-validation needs the table in memory; a source has aic, bic, hqic and"
-                " icl"
+                "folds: cross-validation needs the table in memory; for a source use aic, bic,"
+                " hqic or icl"
             )
         data = read
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
-        raise ValueError("data: is for formulas, such as select('gaussian', 'y ~ x', data=data)")
+        raise ValueError(
+            "data: allowed only with a formula, such as select('gaussian', 'y ~ x', data=data)"
+        )
     else:
         refuse_names_of_columns(options)
         reading = {name: options.pop(name) for name in list(options) if name in _READING}
@@ -427,7 +432,9 @@ def select(
                 raise
             warn_caller(f"interrupted: {len(results)} of {len(keys)} fits", InterruptedWarning)
     if len({result.nobs for result in results.values()}) > 1:
-        raise ValueError("missing: formulas leave out different rows, and cannot be compared")
+        raise ValueError(
+            "missing: the formulas leave out different rows, so their fits cannot be compared"
+        )
     table = _Columns({name: np.array([row[name] for row in entries]) for name in _COLUMNS})
     selection = Selection(results, table, criterion, tuple(keys[len(results) :]))
     _warn_of_choice(selection)
@@ -463,7 +470,9 @@ def refuse_names_of_columns(options: Mapping[str, Any]) -> None:
     others = {"weights": "sample_weight=", "scope": "a formula"}
     for name, other in others.items():
         if name in options:
-            raise ValueError(f"{name}: is for formulas of data=; for arrays give {other}")
+            raise ValueError(
+                f"{name}: allowed only with a formula and data=; for arrays use {other}"
+            )
 
 
 def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:

@@ -23,7 +23,7 @@ _TRIED = 2
 
 @dataclass(frozen=True)
 class Simpler:
-    """A fit with one expert less.
+    """A fit with one expert fewer.
 
     Parameters
     ----------
@@ -41,25 +41,25 @@ class Simpler:
 
     def __str__(self) -> str:
         if len(self.experts) == 1:
-            said, rest = f"expert {self.experts[0] + 1} explains hardly any sample", "without it"
+            said, rest = f"expert {self.experts[0] + 1} describes almost no rows", "without it"
         else:
             first, second = (atom + 1 for atom in self.experts)
             said, rest = f"experts {first} and {second} hardly differ", "with one of them"
         if self.gain <= 0.0:
             return (
                 f"the data distinguish the experts: BIC is higher by {-self.gain:.1f} with one"
-                " expert less"
+                " expert fewer"
             )
         return (
-            f"{said}: {rest} BIC is lower by {self.gain:.1f}. If the data have an expert less, the"
-            " information is singular at the truth and estimates are not normal: Wald's standard"
-            " errors, tests and intervals do not hold there. moestat.select and"
-            " moestat.bootstrap_lrt are about the number of experts"
+            f"{said}: {rest} BIC is lower by {self.gain:.1f}. If the true number of experts is"
+            " smaller, the information matrix is singular at the truth and estimates are not"
+            " normally distributed: Wald standard errors, tests and intervals are then not valid."
+            " Use moestat.select or moestat.bootstrap_lrt to choose the number of experts"
         )
 
 
 def simpler(result: Any) -> Simpler | None:
-    """The best fit with one expert less among those next to a fit.
+    """The best fit with one expert fewer among those near a fit.
 
     Every pair of experts becomes one, with their summed mass and the averages of their parameters,
     weighted by mass; and every expert is left out.  The likeliest of these are starts of Newton's

@@ -287,18 +287,20 @@ def _check(own: Family) -> None:
     """Refuse families in which a slope of 0 is not the absence of an input."""
     bent = any(c.axis is not None or c.products is not None for c in own.channels)
     if own.is_regression or own.has_jumps:
-        raise ValueError("family: a path is of a likelihood that has no jumps")
+        raise ValueError("family: lasso_path needs a likelihood without jumps")
     if bent or own.gate.scaling:
         raise ValueError(
-            f"gate: a slope of {own.gate.name!r} has no size of its own that could be penalised;"
-            " take a gate that is linear in the inputs, such as 'softmax'"
+            f"gate: a slope of {own.gate.name!r} cannot be penalised; use a gate that is linear in"
+            " the inputs, such as 'softmax'"
         )
     if own.likelihood.name.startswith("multivariate"):
-        raise ValueError("family: a path is of responses with scales of their own; take a list")
+        raise ValueError(
+            "family: lasso_path needs responses with separate scales; use a list of likelihoods"
+        )
     if own.expert.block is not None:
-        raise ValueError(f"expert: a path is of linear experts, got {own.expert.name!r}")
+        raise ValueError(f"expert: lasso_path needs linear experts, got {own.expert.name!r}")
     if own.own_inputs is not None:
-        raise ValueError("expert_inputs: a path is of experts that read the same inputs")
+        raise ValueError("expert_inputs: lasso_path needs experts with the same inputs")
     bounded = {c.slope for c in own.channels if c.slope} & own.given
     if bounded:
         raise ValueError(f"bounds: {', '.join(sorted(bounded))} are penalised; leave bounds out")

@@ -46,24 +46,24 @@ _WORST = 1e-6
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ThreeStep(Sheet):
-    """Estimates of a third step, labelled, with standard errors that count both steps.
+    """Labelled estimates of a third step; standard errors take all steps into account.
 
     Parameters
     ----------
     title, facts, head, rows, notes
-        Of the table that is printed.
+        Contents of the printed table.
     params, bse : pandas.Series of shape (r,)
-        Estimates and standard errors, by class, from 1, and what they are of.
+        Estimates and standard errors, labelled by class, from 1, and quantity.
     covariance : ndarray of shape (r, r)
-        Their covariance matrix.
+        Covariance matrix of the estimates.
     bse_known : pandas.Series of shape (r,)
         Standard errors as if the first step were known, for comparison.
     tests : tuple of TestResult
-        Wald's tests that classes do not differ, or that a covariate has no effect.
+        Wald tests that classes do not differ, or that a covariate has no effect.
     classification : pandas.DataFrame of shape (k, k)
         Probability that a unit of a class (row) is assigned to a class (column).
     method : str
-        How errors of classification are corrected.
+        Method that corrects the classification errors.
     """
 
     params: pd.Series
@@ -205,8 +205,9 @@ class _ThirdStep:
         if converged:
             return beta
         raise ValueError(
-            "the third step has no maximum near the assignments: a class is hardly told from"
-            " others, or a variable separates the classes; method='bch' of a mean has one"
+            "the likelihood of the third step has no maximum near the assignments: a class can"
+            " hardly be distinguished from others, or a variable separates the classes. For a"
+            " mean, use method='bch'"
         )
 
     def covariance(self, beta: FloatArray, tables: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -246,7 +247,7 @@ def _corrected(
     errors = classification_errors(step.posterior, step.weight, given)
     if method != "two-step" and np.linalg.svd(errors, compute_uv=False)[-1] < _WORST:
         raise ValueError(
-            "the assignments do not tell the classes apart: the table of errors is singular. Use"
+            "the assignments do not distinguish the classes: the table of errors is singular. Use"
             " method='two-step', or fewer experts"
         )
     made = {

@@ -395,7 +395,9 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
     except DataMismatchWarning as error:
         found = re.search(r"\{(.*)\}", str(error))
         shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
-        raise ValueError(f"data: in {where!r} levels that the fit has not seen: {shown}") from None
+        raise ValueError(
+            f"data: in {where!r} levels that are not in the data of the fit: {shown}"
+        ) from None
     except (FormulaicError, ArithmeticError, AttributeError, LookupError, NameError) as error:
         reason: Exception = error
     except (SyntaxError, TypeError, ValueError) as error:
@@ -481,8 +483,8 @@ def _check_levels(column: Column, known: Any) -> None:
     if new:
         levels = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
         raise ValueError(
-            f"data: column {column.name!r} has {', '.join(map(repr, new[:5]))}, which the fit has"
-            f" not seen; its levels are {levels}"
+            f"data: column {column.name!r} has {', '.join(map(repr, new[:5]))}, which is not in"
+            f" the data of the fit; its levels are {levels}"
         )
 
 

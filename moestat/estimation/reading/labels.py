@@ -97,7 +97,7 @@ def positions_of(column: Column, classes: np.ndarray) -> IntArray:
     unknown = [label for label in found.tolist() if label not in names]
     if unknown:
         raise ValueError(
-            f"y has {unknown[0]!r}, which the fit has not seen; its classes are"
+            f"y has {unknown[0]!r}, which is not in the data of the fit; its classes are"
             f" {', '.join(map(str, names))}"
         )
     return np.array([names.index(label) for label in found.tolist()], dtype=np.int64)[position] + 1

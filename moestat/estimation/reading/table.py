@@ -34,7 +34,7 @@ def missing_values(where: str, count: int, first: int) -> ValueError:
     """The refusal of a column with `count` missing values, the first in row `first`."""
     return ValueError(
         f"{where} has {count} missing values, the first in row {first} (from 0); leave these rows"
-        ' out, in a fit by missing="drop", or impute them'
+        ' out (in a fit: missing="drop"), or impute the values'
     )
 
 
@@ -73,9 +73,9 @@ class Column:
         if self.categorical:
             shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
             raise ValueError(
-                f"{where} is categorical ({self.kind}: {shown}); code it by columns of 0 and 1, one"
-                " for each level but one, such as pandas.get_dummies(X, drop_first=True,"
-                " dtype=float)"
+                f"{where} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
+                " it by columns of 0 and 1, one for each level but one, such as"
+                " pandas.get_dummies(X, drop_first=True, dtype=float)"
             )
         numbers = self.numbers_or_infinite(where)
         if np.isinf(numbers).any():

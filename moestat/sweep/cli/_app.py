@@ -40,9 +40,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure convergence rates: fits over sample sizes and replicates, in parallel.",
-    epilog="Exit codes: 0 done; 1 done, but some cells failed; 2 stopped, by bad input or by what"
-    " one line on standard error says; 3 done, but a store is not sound: damaged cells are named,"
-    " left out, and run again by run; 130 interrupted, 143 terminated. Results are kept.",
+    epilog="Exit codes: 0, the command succeeded; 1, some cells failed; 2, the command stopped"
+    " because of bad input or for the reason on standard error; 3, a store is damaged: the"
+    " command names the damaged cells and leaves them out, and run computes them again; 130,"
+    " interrupted; 143, terminated. Results are kept in every case.",
 )
 
 

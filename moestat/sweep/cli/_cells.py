@@ -38,15 +38,15 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 def status(
     store: StorePath,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Draw it anew until no runner is at work.")
+        bool, typer.Option("--watch", help="Update the table until the sweep has ended.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far a sweep has come, and how long it will take; also while it runs."""
+    """Show the progress of a sweep and the time that it still needs, also while it runs."""
     from moestat.sweep.run.status import status_of, status_table
 
     if watch and as_json:
-        raise SweepError("--watch draws a table: take it without --json")
+        raise SweepError("--watch draws a table: use it without --json")
     if watch:
         _watch(store)
     with reading(store) as opened:
@@ -78,7 +78,7 @@ def _watch(path: Path) -> None:
 
 @command("failures quickstart.sqlite")
 def failures(store: StorePath, as_json: AsJson = False) -> None:
-    """Show every failed cell: why it failed, and the command that runs it by itself."""
+    """Show why each failed cell failed, and the command that runs this cell alone."""
     with reading(store) as opened:
         failed = list(opened.failed())
         spec = opened.spec
@@ -117,15 +117,17 @@ def cell(
         str,
         typer.Argument(help="A store, a spec file or a shipped experiment.", metavar="SOURCE"),
     ],
-    key: Annotated[str, typer.Argument(help="The cell, as failures and export call it.")],
+    key: Annotated[
+        str, typer.Argument(help="Name of the cell, as in the output of failures and export.")
+    ],
     data: Annotated[
         Path | None, typer.Option(help="A .csv file for the data that the cell is fitted to.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one cell by itself, print its record, and compare it with what the store has.
+    """Run one cell alone, print its results, and compare them with those in the store.
 
-    A cell that fails shows its traceback.  The store is left as it is.
+    If the cell fails, the command shows the traceback.  The command does not change the store.
     """
     from moestat.sweep.run.cell import run_cell
     from moestat.sweep.spec.plan import find_cell

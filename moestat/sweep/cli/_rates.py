@@ -13,7 +13,7 @@ from moestat.sweep.errors import SweepError
 
 @command("rates quickstart.sqlite --json")
 def rates(store: StorePath, as_json: AsJson = False) -> None:
-    """Show the fitted rates; with --json everything, by loss, block and kind of Voronoi cell."""
+    """Show the fitted rates; --json adds the rates by loss, block and kind of Voronoi cell."""
     from moestat.sweep.kinds.kind import kind_of
 
     with reading(store) as opened:
@@ -29,9 +29,9 @@ def rates(store: StorePath, as_json: AsJson = False) -> None:
 def compare(
     store: StorePath,
     first: Annotated[str, typer.Argument(help="A curve.")],
-    second: Annotated[str, typer.Argument(help="Another one.")],
+    second: Annotated[str, typer.Argument(help="Another curve.")],
     other: Annotated[
-        Path | None, typer.Option(help="The store of the second curve, if it is another one.")
+        Path | None, typer.Option(help="The store of the second curve, if it differs from STORE.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,7 +83,8 @@ def report(
         Path | None, typer.Option(help="A directory; the store's own by default.", metavar="DIR")
     ] = None,
     html: Annotated[
-        bool, typer.Option("--html", help="One self-contained HTML page in place of these files.")
+        bool,
+        typer.Option("--html", help="Write one self-contained HTML page instead of these files."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +106,7 @@ def score(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Score estimates that another program made by the losses of SPEC."""
+    """Compute the losses of SPEC for estimates that another program made."""
     from moestat.sweep.kinds.fit.display import scores_table
     from moestat.sweep.kinds.fit.scoring import score as scored
     from moestat.sweep.spec.experiments import find_spec

@@ -60,7 +60,9 @@ def run(
     ] = None,
     extend: Annotated[
         bool,
-        typer.Option("--extend", help="Take a store of a spec to which SPEC only adds cells."),
+        typer.Option(
+            "--extend", help="Allow a store of an earlier SPEC, to which SPEC only adds cells."
+        ),
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, too.")
@@ -75,9 +77,10 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run SPEC, or go on with it: cells that have a result are not run again.
+    """Run SPEC, or continue a run of it: cells that have a result are not run again.
 
-    Interrupt or kill it at any time: the same command goes on, and ends with the same numbers.
+    You can interrupt or kill it at any time.  The same command then continues the run, and the
+    final results are the same as without an interruption.
     """
     from moestat.sweep.kinds.fit.spec import doubts
     from moestat.sweep.kinds.kind import kind_of
@@ -109,7 +112,7 @@ def run(
             kept = store.n_sound
             progress.print(
                 f"interrupted: {kept} of {_planned(loaded, store)} cells have results in {target};"
-                " run the same command again to go on",
+                " run the same command again to continue",
                 soft_wrap=True,
             )
             raise typer.Exit(exit_code(stop)) from None

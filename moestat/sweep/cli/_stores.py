@@ -42,7 +42,7 @@ def merge(
     stores: Annotated[list[Path], typer.Argument(help="Stores of one spec.", metavar="STORE...")],
     as_json: AsJson = False,
 ) -> None:
-    """Bring the results of several machines together; stores that contradict are refused."""
+    """Merge the results of several machines; stores that contradict each other are refused."""
     from moestat.sweep.store.merging import merge as join
 
     for store in stores:
@@ -58,7 +58,7 @@ def backup(
     out: Annotated[Path, typer.Argument(help="The copy to make.", metavar="OUT")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy a store whole, also while its sweep runs; a copied file alone may lack rows."""
+    """Copy a complete store, also while its sweep runs; an ordinary copy may lack rows."""
     from moestat.sweep.store.merging import backup as copy
 
     rows = copy(store, out)

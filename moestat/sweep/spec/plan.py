@@ -198,7 +198,7 @@ def find_cell(spec: AnySpec, key: str) -> Cell:
                 if cell_key(curve.name, n, replicate, spec.axis) == key:
                     return make(n, replicate)
     example = cell_key(spec.curves[-1].name, spec.sizes_of(spec.curves[-1])[-1], 0, spec.axis)
-    raise SweepError(f"there is no cell {key!r}; a cell is called like {example!r}")
+    raise SweepError(f"there is no cell {key!r}; names of cells look like {example!r}")
 
 
 def _maker(spec: AnySpec, curve: SweepCurve) -> Callable[[float, int], Cell]:

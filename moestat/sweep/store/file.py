@@ -66,7 +66,7 @@ def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
         migrate(connection)
     except (sqlite3.Error, SweepError) as error:
         raise SweepError(
-            f"cannot bring the store {path} from schema {schema_of(connection)} to"
+            f"cannot upgrade the store {path} from schema {schema_of(connection)} to"
             f" {SCHEMA_VERSION}: {error}"
         ) from None
 
@@ -105,7 +105,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     except OSError as error:
         raise SweepError(f"cannot read the store {path}: {error.strerror}") from None
     if head != _MAGIC:
-        raise SweepError(f"{path} is not a store of moestat.sweep: it is no SQLite file")
+        raise SweepError(f"{path} is not a store of moestat.sweep: it is not an SQLite file")
     return _readable(path)
 
 

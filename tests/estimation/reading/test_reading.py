@@ -302,7 +302,9 @@ def test_classes_have_the_declared_order(declared, data):
         assert set(result.predict(X)) <= set(ORDER)
     assert np.array_equal(one.theta, other.theta)
     assert one.log_likelihood(X, cut) == pytest.approx(one.llf, abs=1e-9)
-    with pytest.raises(ValueError, match="'huge', which the fit has not seen; its classes are low"):
+    with pytest.raises(
+        ValueError, match="'huge', which is not in the data of the fit; its classes are low"
+    ):
         one.responsibilities(X[:1], ["huge"])
     with pytest.raises(ValueError, match="classes must hold every label of y once"):
         moestat.fit("multinomial", X, cut, n_experts=1, classes=ORDER[:2], **QUICK)

@@ -123,7 +123,7 @@ def _outcome(future: Any, task: Any) -> Any:
     except CancelledError as cancelled:
         error = cancelled
     if isinstance(error, CancelledError):
-        raise SweepError("the dask scheduler was lost; run the same command again to go on")
+        raise SweepError("the dask scheduler was lost; run the same command again to continue")
     if isinstance(error, KilledWorker):
         return Lost(task, "dask workers died at this cell, every time it was tried")
     raise SweepError(
@@ -160,7 +160,9 @@ def _address(scheduler: str) -> str:
     try:
         return str(json.loads(Path(scheduler).read_text(encoding="utf-8"))["address"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise SweepError(f"{scheduler} is no file of a dask scheduler: it has no address") from None
+        raise SweepError(
+            f"{scheduler} is not a file of a dask scheduler: it has no address"
+        ) from None
 
 
 def _ask(address: str) -> None:
