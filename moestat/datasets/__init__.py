@@ -30,7 +30,7 @@ def names() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        What `load` and `describe` take.
+        The names that `load` and `describe` accept.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> pd.DataFrame:
-    """A data set as a data frame; words are categories, with their levels in alphabetical order.
+    """Load a data set as a data frame; text columns are categories in alphabetical order.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def load(name: str) -> pd.DataFrame:
 
 
 def describe(name: str) -> str:
-    """What a data set is: columns with their units, source and licence.
+    """Describe a data set: its columns with their units, its source and its licence.
 
     Parameters
     ----------

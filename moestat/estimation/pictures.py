@@ -25,17 +25,17 @@ _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 
 
 class Pictures(Criteria):
-    """Methods of `moestat.estimation.results.MoEResults` that draw.
+    """Plot methods of `moestat.estimation.results.MoEResults`.
 
-    All take matplotlib axes to draw on, new ones by default, and return them.
+    Each method draws on matplotlib axes that you give, or on new ones, and returns them.
     """
 
     @door(ax="Axes | None")
     def plot(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
-        """Data, experts and conditional mean along one input; for classes their probabilities.
+        """Plot data, experts and conditional mean along one input; for classes, probabilities.
 
-        The line of an expert is as opaque as its gate is open; data have the colour of their most
-        probable expert.  Several responses have axes each.
+        The line of an expert is the more opaque, the larger its gate probability is.  Data have the
+        colour of their most probable expert.  Each of several responses has its own axes.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_gate(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
-        """Probability of each expert along one input.
+        """Plot the gate probability of each expert along one input.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_posterior(self, ax: Any = None, *, bins: int = 10) -> Any:
-        """Rootogram of the posterior probabilities of each expert.
+        """Plot a rootogram of the posterior probabilities of each expert.
 
         Well separated experts have probabilities near 0 and 1.  Square roots of counts are drawn,
         without probabilities below 1e-4, as flexmix does.
@@ -190,11 +190,11 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
-        """Slopes of the gate and of the experts with their intervals.
+        """Plot the slopes of the gate and of the experts with their intervals.
 
         A slope is drawn for a change of its input by one standard deviation, so that inputs in
-        any units share an axis.  Slopes without an error, such as those of a reference, are left
-        out.
+        any units share an axis.  Slopes without a standard error, such as those of the reference,
+        are left out.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Pictures(Criteria):
         Raises
         ------
         ValueError
-            If no slope has an error, `ax` has another length, or the data were not stored.
+            If no slope has a standard error, `ax` has another length, or the data were not stored.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_uncertainty(self, ax: Any = None, *, feature: int | str = 0) -> Any:
-        """The data with the uncertainty of their membership: the larger, the less certain.
+        """Plot the data; the larger a point, the less certain is its expert.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Pictures(Criteria):
 
         Notes
         -----
-        The uncertainty is 1 less the largest posterior probability, as in Fraley and Raftery
+        The uncertainty is 1 minus the largest posterior probability, as in Fraley and Raftery
         (2002).
 
         Examples
@@ -301,10 +301,10 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_effects(self, ax: Any = None, *, feature: int | str = 0) -> Any:
-        """Partial effects of one input on the mean, or the probabilities, and on the gate.
+        """Plot partial effects of one input on the mean, or the probabilities, and on the gate.
 
-        What the fit says with this input set to a value in every row and the others as they are,
-        averaged over the rows; at most 500 of them, evenly apart.
+        The method sets this input to a value in every row, keeps the other inputs, and averages the
+        predictions over the rows; it uses at most 500 rows at equal distances.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class Pictures(Criteria):
         Notes
         -----
         Partial dependence, Friedman (2001), Sec. 8.2.  Inputs that are functions of one another,
-        such as the columns of a spline, do not move together.
+        such as the columns of a spline, are not changed together.
 
         Examples
         --------
@@ -397,7 +397,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_qq(self, ax: Any = None, *, rng: Any = None) -> Any:
-        """Quantile residuals against normal quantiles: a straight line if the model is right.
+        """Plot quantile residuals against normal quantiles: a line if the model is correct.
 
         Parameters
         ----------
@@ -408,7 +408,8 @@ class Pictures(Criteria):
 
         Notes
         -----
-        Dunn and Smyth (1996).  The band holds 95% of each ordered residual of a right model.
+        Dunn and Smyth (1996).  Under a correct model, the band contains each ordered
+        residual with probability 95%.
 
         Examples
         --------
@@ -437,7 +438,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_calibration(self, ax: Any = None, *, bins: int = 10) -> Any:
-        """How often each class occurred against its predicted probability.
+        """Plot the observed frequency of each class against its predicted probability.
 
         Parameters
         ----------
@@ -477,14 +478,14 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_influence(self, ax: Any = None, *, named: int = 3) -> Any:
-        """Likelihood displacement of each row if it is left out.
+        """Plot the likelihood displacement of each row if it is left out.
 
         Parameters
         ----------
         ax
             As in `plot`; the axes are returned.
         named : int
-            How many of the most influential rows have their number beside them.
+            Number of the most influential rows that are labelled by their numbers.
 
         Examples
         --------

@@ -26,7 +26,7 @@ _REFINEMENT = 2  # of the rule over a continuous response
 
 @dataclass(frozen=True)
 class NullDirection:
-    """A direction along which the density, or regression function, is flat to first order."""
+    """A direction along which the density, or regression function, is constant to first order."""
 
     components: dict[str, float]
     """Parameter name -> component, scaled so that the direction's own parameter moves by 1;
@@ -43,12 +43,14 @@ class Spectrum:
     Parameters
     ----------
     eigenvalues : ndarray of shape (F,)
-        Ascending, over the F parameters that are not pinned.
+        Eigenvalues for the F parameters that are not fixed, ascending.
     null_directions : tuple of NullDirection
-        A basis of the directions whose scores vanish, each with a parameter of its own.
+        A basis of the directions whose scores vanish; each direction contains a parameter that the
+        others do not contain.
     gap : float
-        Smallest singular value of the scores that counts as positive over the largest that counts
-        as null: how clear the decision was.  It is inf without null directions.
+        Smallest singular value of the scores that counts as positive, divided by the largest one
+        that counts as zero.  A large gap means that the null directions are clear.  It is inf
+        without null directions.
     """
 
     eigenvalues: FloatArray
@@ -68,7 +70,7 @@ class Spectrum:
     def sample_size(self, standard_error: float) -> float:
         """The n at which every identified direction has at most this standard error.
 
-        Below it the asymptotic theory says nothing about the weakest direction.
+        For smaller n the asymptotic theory does not apply to the direction with least information.
         """
         target = real_in("standard_error", standard_error, 0.0, open_low=True)
         return float(1.0 / (self.identified[0] * target**2))
@@ -258,11 +260,12 @@ def information_spectrum(
     n_nodes: int = 100,
     noise: float | None = None,
 ) -> Spectrum:
-    """What a sample can tell about each direction at a truth, and what it can never tell.
+    """Compute the information about each direction at a truth, and the directions without any.
 
-    The known translations are pinned away first, so whatever null direction remains belongs to
-    this truth or to a scaling of the gate.  The singular values of the scores are used, not the
-    eigenvalues of their products: they resolve eigenvalues down to 1e-30 of the largest.
+    Parameters that are known to be undetermined (translations) are fixed first, so a null direction
+    that remains belongs to this truth, or to a scaling of the gate.  The function computes singular
+    values of the scores, not eigenvalues of their products, and therefore resolves eigenvalues down
+    to 1e-30 of the largest.
 
     Parameters
     ----------
@@ -283,7 +286,7 @@ def information_spectrum(
 
     Examples
     --------
-    With one expert the density sees nothing of the gate.
+    With one expert the density does not depend on the gate.
 
     >>> from moestat import family
     >>> F = family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)

@@ -103,8 +103,8 @@ def compare_rates(
     loss, other_loss : array_like of shape (N,) and (M,)
         Loss of each replicate, positive.
     paired : bool
-        Whether the i-th losses of both come from the same data set.  What the data sets have in
-        common then cancels, and the interval is usually much shorter.
+        Whether the i-th losses of both come from the same data set.  The common part of their
+        variation then cancels, and the interval is usually much shorter.
     n_bootstrap : int
         Number of bootstrap resamples; 0 for none.
     rng : numpy.random.Generator, int or None
@@ -122,9 +122,9 @@ def compare_rates(
 
     Notes
     -----
-    Paired: the slope of the log ratio of the losses, by `fit_rate`.  Independent: the difference
-    of the two fits, whose HC3 variances add, with Welch's degrees of freedom; the bootstrap
-    resamples each curve by itself.
+    For paired losses, the difference is the slope of the log ratio of the losses, by `fit_rate`.
+    For independent losses, it is the difference of the two slopes; their HC3 variances are added,
+    the degrees of freedom are Welch's, and the bootstrap resamples each curve separately.
 
     Examples
     --------

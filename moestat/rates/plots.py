@@ -113,14 +113,13 @@ def _draw_curve(
 
 @door()
 def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
-    """Losses against sample sizes on log-log axes, with fitted rates.
+    """Plot losses against sample sizes on log-log axes, with fitted rates.
 
-    Markers are geometric mean losses, which the lines are fitted to; bars are their 95% intervals
-    over replicates; solid lines are the fitted rates.  Slopes of theorems are dashed grey lines
-    through the first marker, published slopes dotted lines through the middle one.  Fits without
-    a certificate are crosses, one each; a curve whose rate takes them has open markers.  Curves
-    stand slightly apart in n.  The legend stands above the axes, in one column, so that it fits
-    panels side by side.
+    Markers are geometric means of the losses; bars are their 95% intervals over replicates; solid
+    lines are the fitted rates.  Slopes of theorems are dashed grey lines through the first marker,
+    and published slopes are dotted lines through the middle one.  Each fit without a certificate is
+    a cross; a curve whose rate includes such fits has open markers.  Curves are shifted slightly in
+    n.  The legend is above the axes, in one column, so that it fits to panels side by side.
 
     Parameters
     ----------

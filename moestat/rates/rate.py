@@ -44,7 +44,7 @@ BENT = 0.05
 @doors
 @dataclass(frozen=True)
 class RateResult:
-    """The fitted rate of a loss, ``loss ~ exp(intercept) n^slope``, and how far to trust it.
+    """The fitted rate of a loss, ``loss ~ exp(intercept) n^slope``, with its uncertainty.
 
     Build one with `fit_rate`.  A quantity that the data do not determine is NaN.
 
@@ -113,16 +113,17 @@ class RateResult:
 
     @property
     def consistent_with_theory(self) -> bool | None:
-        """Whether the interval holds the predicted exponent, with or without its logarithm.
+        """Whether the interval contains the predicted exponent, with or without its logarithm.
 
-        None without a prediction or an interval; `bound` says on which side the slope is.
+        None if there is no prediction or no interval; `bound` compares the slope with the
+        prediction.
         """
         word = self.bound.word
         return None if word == UNDECIDED else word in (EXACT, TOO_WIDE)
 
     @property
     def bound(self) -> BoundVerdict:
-        """The slope beside the predicted rate: not slower than the bound, this exponent, faster."""
+        """How the slope compares with the predicted rate, in words such as "this exponent"."""
         ends = (math.nan, math.nan) if self.theory is None else self.interval
         return judge_bound(ends, self.theory_slopes)
 
@@ -138,7 +139,7 @@ class RateResult:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do next where the slope is not clear; empty where it is.
+        """What to do next if the slope is not clear; empty if it is clear.
 
         Examples
         --------
@@ -318,15 +319,16 @@ def fit_rate(
 
     Notes
     -----
-    Weighted least squares.  Each replicate weighs one over the variance of log loss at its n, which
-    is taken to be a power of n and estimated from the replicates; without replicates all weigh
-    the same.  A variance that is no power of n costs precision, not validity: intervals use the
-    HC3 covariance and t quantiles with N - 2 degrees of freedom.  The bootstrap resamples
-    replicates within each n, with their spread corrected for resampling and for t quantiles, and
-    keeps the weights.  In simulations with a known slope both cover 95% to within Monte Carlo
-    error from ten replicates per n on, and at least 92% with two to five.  They are about the
-    slope over the given sizes: a small `curvature_p_value` says that this slope is still
-    changing, and is no rate yet; `last_slope` is where it has got to.
+    The method is weighted least squares.  The weight of a replicate is one over the variance of log
+    loss at its n.  This variance is assumed to be a power of n, and is estimated from the
+    replicates; without replicates all weights are equal.  If the assumption is wrong, the slope is
+    less precise, but the intervals remain valid, because they use the HC3 covariance and t
+    quantiles with N - 2 degrees of freedom.  The bootstrap resamples replicates within each n, with
+    their spread corrected for resampling and for t quantiles, and keeps the weights.  In
+    simulations with a known slope both intervals cover 95% up to Monte Carlo error with ten or more
+    replicates per n, and at least 92% with two to five.  The intervals are for the slope over the
+    given sample sizes: a small `curvature_p_value` means that the slope still changes with n and is
+    not yet the asymptotic rate; `last_slope` is the slope at the largest n.
 
     Sources: Pham et al. (2026), Fig. 1, fits such slopes by least squares; HC3 is of
     MacKinnon and White (1985).
@@ -392,10 +394,10 @@ def fit_rate(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for how many there are, by Holm's step-down rule.
+    """Adjust p-values for the number of tests by Holm's step-down rule.
 
-    Rejecting where the adjusted value is below 5% rejects any true hypothesis with a probability
-    of at most 5%, however the tests depend on each other.
+    If you reject hypotheses with an adjusted p-value below 5%, the probability of rejecting any
+    true hypothesis is at most 5%, also if the tests are dependent.
 
     NaN where there was no test.  Source: Holm (1979).
     """

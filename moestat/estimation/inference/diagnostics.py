@@ -148,19 +148,19 @@ def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any
 
 @dataclass(frozen=True)
 class Influence:
-    """What leaving out each row does to an estimate; in a fit with groups, each group, by label.
+    """Influence of each row on the estimate; in a fit with groups, of each group, by label.
 
     Parameters
     ----------
     moves : ndarray of shape (n, P)
-        Estimate without the row less the estimate, by one Newton step. NaN for parameters that
-        the data do not tell.
+        Estimate without the row minus the estimate, by one Newton step.  NaN for parameters that
+        the data do not determine.
     displacement : ndarray of shape (n,)
         Likelihood displacement ``d' I d`` of each move d with the information I: about twice the
-        loss of the log-likelihood of all rows (Cook and Weisberg 1982).
+        decrease of the log-likelihood of all rows (Cook and Weisberg 1982).
     rows : ndarray of shape (n,), optional
-        Of a fit to blocks or a source the numbers of these rows, from 0, among those without
-        missing values, or the labels of the groups; the largest displacement comes first.
+        For a fit to blocks or a source: the numbers of these rows, from 0, among those without
+        missing values, or the labels of the groups, beginning with the largest displacement.
     """
 
     moves: FloatArray = field(repr=False)

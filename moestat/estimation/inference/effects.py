@@ -20,7 +20,7 @@ _STEP = 1e-4
 
 @dataclass(frozen=True, repr=False)
 class Effects:
-    """Estimates with standard errors, one by one."""
+    """Estimates with standard errors and separate tests."""
 
     names: list[str]
     """What each is."""
@@ -32,7 +32,7 @@ class Effects:
 
     @property
     def tvalue(self) -> FloatArray:
-        """Estimates less the values of the hypotheses over standard errors (m,)."""
+        """Estimates minus hypothetical values, divided by standard errors (m,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.effect - self.null) / self.sd
 

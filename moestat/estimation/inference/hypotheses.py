@@ -34,13 +34,13 @@ class TestResult:
     Parameters
     ----------
     name : str
-        Which test.
+        Name of the test.
     statistic : float
-        Its value.
+        Value of the test statistic.
     df : int
         Degrees of freedom.
     pvalue : float
-        Probability of a larger value under the hypothesis.
+        Probability of a larger statistic under the hypothesis.
     """
 
     __test__ = False  # not a test of pytest's

@@ -38,11 +38,12 @@ class Profile:
     estimate : float
         Its estimate.
     values, log_likelihood : ndarray of shape (m,)
-        Values at which it was held, ascending, and the maximum over all others less the overall
-        one.
+        Values at which the parameter was fixed, ascending, and the maximum over all others there,
+        minus the overall maximum.
     interval : tuple of float
-        Where twice the loss of log-likelihood is below the quantile of chi-square with one degree
-        of freedom; an end is infinite when the log-likelihood stays above on that side.
+        The values at which twice the decrease of the log-likelihood is below the quantile of the
+        chi-square distribution with one degree of freedom.  An end is infinite if the
+        log-likelihood does not decrease enough on that side.
     alpha : float
         One minus the level.
     """
@@ -67,10 +68,10 @@ class Profile:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """The profile with its cut.
+        """Plot the profile log-likelihood and the level that defines the interval.
 
-        Between the points that were visited the signed root of the loss is interpolated: it is
-        nearly straight where the profile is nearly a parabola.
+        Between the computed points the signed root of the decrease is interpolated, which is nearly
+        linear if the profile is nearly a parabola.
 
         Parameters
         ----------
@@ -94,7 +95,7 @@ class Profile:
 
 @door(result="MoEResults")
 def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
-    """The profile likelihood interval of a parameter.
+    """Compute the profile likelihood interval of a parameter.
 
     Parameters
     ----------
@@ -108,18 +109,19 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     Returns
     -------
     Profile
-        The interval, and the points that were visited.
+        The interval, and the points at which the profile was computed.
 
     Raises
     ------
     ValueError
-        If the name is unknown, the parameter is not identified, the fit is not certified, or
-        a higher likelihood is met on the way: the fit was not the maximum then.
+        If the name is unknown, the parameter is not identified, the fit is not certified, or the
+        computation finds a higher likelihood, so that the fit was not the maximum.
 
     Notes
     -----
-    Ends are sought up to a thousand standard errors away; of a parameter at infinity, which has
-    none, up to a thousand units of the predictors, or until it has come back to 0.
+    The ends of the interval are searched up to a thousand standard errors away from the estimate.
+    A parameter at infinity has no standard error; its ends are searched up to a thousand units of
+    the predictors, or until 0.
 
     Examples
     --------
