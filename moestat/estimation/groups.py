@@ -95,10 +95,10 @@ def check_gate_in_groups(
         if f in varying:
             called = repr(features[f]) if features else f"column {f}"
             raise ValueError(
-                "groups: all rows of a group have the same expert, so the gate cannot read an"
-                f" input that differs within a group, as {called} does within group"
-                f" {varying[f]!r}; choose inputs of the gate by gate_inputs=, or in a formula after"
-                " '|' ('y ~ x | z'; 'y ~ x | 1' for a constant gate)"
+                "groups: all rows of a group have the same expert, so the gate cannot depend on"
+                f" an input that differs within a group, as {called} does within group"
+                f" {varying[f]!r}; choose inputs of the gate by gate_inputs=, or in a formula"
+                " after '|' ('y ~ x | z'; 'y ~ x | 1' for a constant gate)"
             )
 
 

@@ -350,7 +350,7 @@ def _inputs_of(
     bent = [c for c in gate.channels(d) if c.axis is not None or (c.products and not c.slope)]
     if gate_read is not None and len(gate_read) < d and bent:
         raise ValueError(
-            f"gate {gate.name!r} reads all inputs: leave out gate_inputs, or in a formula the part"
+            f"gate {gate.name!r} uses all inputs: leave out gate_inputs, or in a formula the part"
             " after '|'"
         )
     return {

@@ -305,7 +305,7 @@ def _configured(given: Any) -> Likelihood:
     elif one.block is None:
         why = "has no density"
     elif one.dtype is not np.float64 or one.effects is not None:
-        why = "reads more of a row than one number"
+        why = "uses more than one number for each row"
     if why:
         raise ValueError(
             f"experts: {one.name!r} {why}, and a likelihood of single experts has one response in"

@@ -95,7 +95,7 @@ def joint(
 def _part(r: int, name: str, likelihood: Likelihood, K: int | None) -> Part:
     """The r-th response, its likelihood for K classes."""
     if likelihood.block is None or likelihood.dtype is np.complex128:
-        why = "has no density" if likelihood.block is None else "reads two columns"
+        why = "has no density" if likelihood.block is None else "has two columns"
         raise ValueError(
             f"likelihood: {likelihood.name!r} of response {name!r} {why}, and several responses"
             " have one column and a density each"

@@ -267,7 +267,7 @@ def test_experts_keep_their_likelihoods_in_a_bootstrap(cloud):
         (["poisson", "uniform"], "'uniform' cannot be combined with 'poisson'"),
         (["gaussian", "multinomial"], "'multinomial' has no single mean"),
         (["gaussian", "least-squares"], "'least-squares' has no density"),
-        (["gaussian", {"name": "gaussian", "censored": True}], "reads more of a row"),
+        (["gaussian", {"name": "gaussian", "censored": True}], "uses more than one number"),
         (["gaussian", "cauchy"], "unknown likelihood 'cauchy'"),
         (["gaussian", {"name": "uniform", "low": 1}], "both ends"),
         (["gaussian", {"name": "uniform", "low": 1, "high": 0}], "low must be below high"),

@@ -290,5 +290,5 @@ def test_inputs_of_gate_and_experts_without_formula():
             ValueError, match=f"{next(iter(options))} must hold positions of inputs"
         ):
             moestat.family("gaussian", gate="softmax", n_features=2, **options)
-    with pytest.raises(ValueError, match="reads all inputs"):
+    with pytest.raises(ValueError, match="uses all inputs"):
         moestat.family("gaussian", gate="sigmoid-euclidean", n_features=2, gate_inputs=[0])

@@ -228,7 +228,7 @@ def test_bad_responses_give_one_clear_error(y, message):
         ),
         (
             {"gate": "laplace", "gate_inputs": []},
-            "'laplace' reads all inputs: leave out gate_inputs",
+            "'laplace' uses all inputs: leave out gate_inputs",
         ),
         ({"gate": {"name": "competition", "top": 2}}, "does not take these options: top"),
         ({"gate": {"activation": "silu"}}, "gate: the table needs a name"),

@@ -133,7 +133,7 @@ def test_rates_use_certified_fits_unless_told_otherwise(fill):
     assert table["em_†"][0].startswith("-0.50(")
     assert table["curve"][4:] == ["on_bound", "failed", "d_H"]
     assert table["newton"][3:] == ["4/6", "2", "0", slope]
-    assert "slopes with the standard error of their last digits" in result.stdout
+    assert "standard error of the last digits of the slope" in result.stdout
     assert "faster than the bound: 0 of 1 (Holm, 5%)" in result.stdout
 
 

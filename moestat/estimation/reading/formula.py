@@ -241,9 +241,9 @@ class FormulaInputs:
             return self.response_of(given, several)
         shown = ", ".join(map(repr, given.names))
         raise ValueError(
-            f"y: the fit reads {self.response[1]!r} from {', '.join(map(repr, names))}; got"
-            f" {shown}. Give a table with the columns that the formula reads, or an array of"
-            f" values of {self.response[1]!r}"
+            f"y: the fit computes {self.response[1]!r} from {', '.join(map(repr, names))}; got"
+            f" {shown}. Give a table with these columns, or an array of values of"
+            f" {self.response[1]!r}"
         )
 
     def response_of(self, data: Any, several: bool = False) -> Any:

@@ -79,8 +79,7 @@ def run(
 ) -> None:
     """Run SPEC, or continue a run of it: cells that have a result are not run again.
 
-    You can interrupt or kill it at any time.  The same command then continues the run, and the
-    final results are the same as without an interruption.
+    Interrupt or kill it at any time: the same command continues it, with the same final results.
     """
     from moestat.sweep.kinds.fit.spec import doubts
     from moestat.sweep.kinds.kind import kind_of

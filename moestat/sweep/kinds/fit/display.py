@@ -48,7 +48,7 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     for summary in summaries:
         mark = "" if summary.curve.require_certificate else f" {_UNCERTIFIED}"
         table.add_row(summary.curve.name + mark, *(cell(summary) for cell in columns.values()))
-    notes = ["slopes with the standard error of their last digits"]
+    notes = ["numbers in parentheses: standard error of the last digits of the slope"]
     if regression:
         notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")
     elif details:
