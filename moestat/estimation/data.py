@@ -445,7 +445,7 @@ def holding_constants(
     except ValueError as error:
         raise ValueError(f"{what}, and {error}: leave the column out") from None
     warn_caller(
-        f"{what}. Its coefficients are held at 0, and the intercepts hold its effect",
+        f"{what}. Its coefficients are fixed at 0, and the intercepts include its effect",
         ConstantColumnWarning,
     )
     return held

@@ -68,7 +68,7 @@ class _MoEEstimator(BaseEstimator):
         """Natural log-density (n,) of y (n,) given X (n, d); y defaults to the predictions at X."""
         design = self._inputs(X)
         if y is None and self.results_.family.likelihood.counts:
-            raise ValueError("y: give the counts; a predicted mean is no count")
+            raise ValueError("y: give the counts; a predicted mean is not a count")
         return self.results_.score_samples(design, self.predict(X) if y is None else y)
 
     def _inputs(self, X: Any) -> np.ndarray:

@@ -149,8 +149,8 @@ class Fitted:
         parts, k = self.family.likelihood.parts, self.family.n_experts
         if not parts or any(one.likelihood.name != "gaussian" for one in parts):
             raise ValueError(
-                "covariances: are those of normal responses, of multivariate-gaussian or a list of"
-                f" gaussian; got {self.family.likelihood.name}"
+                "covariances: available only for several normal responses, with"
+                f" multivariate-gaussian or a list of gaussian; got {self.family.likelihood.name}"
             )
         found = covariances(parts, self.blocks, k)
         if self.data is None or self.data.features is None:

@@ -260,9 +260,7 @@ class Settings:
                 "a target such as moestat.solvers.problem.Cores()",
             )
             if self.prior is not None:
-                raise ValueError(
-                    "prior: fits with one run on the processor's cores; leave target out"
-                )
+                raise ValueError("prior: fits with a prior run on the processor; leave out target=")
 
     def fit(self, family: Family, data: Data) -> MoEResults:
         """The fit to data that have been read, within the time limit."""

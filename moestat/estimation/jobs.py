@@ -119,8 +119,8 @@ def checked_starts(starts: Any) -> list[StartRule]:
     if not rules or not all(hasattr(rule, "draw") and hasattr(rule, "name") for rule in rules):
         raise ValueError(
             "starts must be a list of one or more rules of moestat.estimation.starts, such as"
-            " [RandomStarts(4)] or, for values of one's own, [GivenStarts([theta])]; a rule of"
-            f" one's own has draw and name, got {short(starts)}"
+            " [RandomStarts(4)] or, for your own values, [GivenStarts([theta])]; your own rule"
+            f" must have draw and name, got {short(starts)}"
         )
     return rules
 

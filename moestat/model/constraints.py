@@ -88,11 +88,16 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
         for own in listed:
             table: Mapping[Any, Any] = own if is_mapping(own) else {"experts": own}
             if extra := set(table) - {"inputs", "experts"}:
-                raise ValueError(f"equal: a set has inputs and experts; got {', '.join(extra)}")
+                raise ValueError(
+                    f"equal: a set may have the keys inputs and experts; got {', '.join(extra)}"
+                )
             inputs = _numbers("equal", block, "inputs", table.get("inputs"), d)
             experts = _numbers("equal", block, "experts", table.get("experts"), k)
             if experts is not None and len(experts) < 2:
-                raise ValueError(f"equal: {block!r} of one expert has no other to be equal to")
+                raise ValueError(
+                    f"equal: {block!r} of one expert cannot be equal to another; give at least two"
+                    " experts"
+                )
             found.append(Constraint(block, inputs, experts))
     return found
 

@@ -130,7 +130,7 @@ def test_results_are_whole(lines):
 def test_constraints_that_cannot_be_are_one_clear_error(lines):
     for options, match in (
         ({"equal": ["c"]}, "equal: unknown block 'c'; known: beta0, beta1, b, a, nu"),
-        ({"equal": {"a": [[0]]}}, "has no other to be equal to"),
+        ({"equal": {"a": [[0]]}}, "cannot be equal to another"),
         ({"equal": {"a": [[0, 3]]}}, "experts of 'a' must be in 0..2"),
         ({"equal": {"a": [["x", "w"]]}}, "unknown input 'w'; the inputs are x, z"),
         ({"equal": {"a": 3}}, "takes True or a list of sets"),

@@ -150,7 +150,7 @@ def test_a_rule_of_ones_own_is_named_in_the_certificate(data):
     again = moestat.fit(FAMILY, *data, starts=[Own([best.params])])
     assert again.certificate.start == "own 0"
     assert again.log_likelihood == pytest.approx(best.log_likelihood, abs=1e-6)
-    with pytest.raises(ValueError, match="a rule of one's own has draw and name"):
+    with pytest.raises(ValueError, match="your own rule must have draw and name"):
         moestat.fit(FAMILY, *data, starts=[type("Nameless", (), {"draw": Own.draw})()])
 
 

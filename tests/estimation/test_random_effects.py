@@ -222,7 +222,7 @@ def test_what_cannot_be_had_is_refused():
     fitted = moestat.fit("gaussian", X, y, groups=who, random="1", n_experts=1, rng=0)
     batches = moestat.Blocks(lambda i: (X.to_numpy(), y.to_numpy()), 2)
     for call, match in (
-        (lambda: moestat.dendrogram(fitted), "without random effects"),
+        (lambda: moestat.dendrogram(fitted), "not available for fits with random effects"),
         (lambda: moestat.required_n(fitted, error=0.1, what="a[0,t]"), "without random effects"),
         (lambda: moestat.fit_blocks(fitted.family, batches), "random effects need groups of rows"),
         (lambda: moestat.fit_many(fitted.family, [(X, y)]), "random effects need groups of rows"),

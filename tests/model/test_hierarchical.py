@@ -124,8 +124,8 @@ def test_a_shared_expert_beside_routed_ones(data):
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        ([[0, 1], [2]], "two children or more"),
-        ([[0, 1], [1, 2]], "once each"),
+        ([[0, 1], [2]], "two or more children"),
+        ([[0, 1], [1, 2]], "each once"),
         ([0, "b"], "lists within a list"),
         (3, "lists within a list"),
     ],

@@ -259,7 +259,10 @@ def test_list_shows_the_shipped_experiments():
 
 
 ERRORS = [
-    (("run", "nowhere"), "there is no spec file 'nowhere', nor a shipped experiment; those: "),
+    (
+        ("run", "nowhere"),
+        "there is neither a spec file 'nowhere' nor a shipped experiment of this name; shipped",
+    ),
     (("run", "quickstart", "--executor", "slurm"), "--executor: unknown executor 'slurm'; known"),
     (("status", "nowhere.sqlite"), "there is no store nowhere.sqlite"),
     (("rates", "pyproject.toml"), "it is not an SQLite file"),

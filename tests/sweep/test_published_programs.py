@@ -240,5 +240,5 @@ def test_no_estimates(tmp_path):
         score(parse_spec(TEXT), tmp_path / "nothing.npz")
     path = tmp_path / "text.npz"
     path.write_text("no zip")
-    with pytest.raises(SweepError, match=r"is no .npz"):
+    with pytest.raises(SweepError, match=r"is not an .npz file"):
         score(parse_spec(TEXT), path)

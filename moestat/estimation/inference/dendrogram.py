@@ -147,11 +147,11 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     if not has_dendrogram(family):
         axes = family.likelihood.name, family.gate.name, family.expert.name
         raise ValueError(
-            "dendrogram is for the gaussian likelihood with the softmax gate and linear experts,"
-            f" got {' / '.join(axes)}"
+            "dendrogram is available only for the gaussian likelihood with the softmax gate and"
+            f" linear experts, got {' / '.join(axes)}"
         )
     if family.likelihood.effects is not None:
-        raise ValueError("dendrogram is for experts without random effects, got a fit with them")
+        raise ValueError("dendrogram is not available for fits with random effects")
     k = family.n_experts
     if k < 2:
         raise ValueError("dendrogram needs a fit with at least 2 experts, got 1")

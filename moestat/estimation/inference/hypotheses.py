@@ -83,8 +83,8 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
             if used.size > 1 and all(alone):
                 shown = ", ".join(names[j] for j in used[:3])
                 raise ValueError(
-                    f"constraints: the combination of {shown} is known without error: the model"
-                    " makes these coefficients equal, or known, by equal= or fixed="
+                    f"constraints: the combination of {shown} is known exactly: equal= or fixed="
+                    " of the model makes these coefficients equal, or known"
                 )
             lost = [j for j, told in zip(used, alone, strict=True) if not told]
             raise ValueError(

@@ -119,7 +119,9 @@ def _tupled(tree: Any) -> Any:
     if not is_sequence(tree):
         return tree
     if len(tree) < 2:
-        raise ValueError(f"hierarchical: a node of the tree has two children or more, got {tree}")
+        raise ValueError(
+            f"hierarchical: a node of the tree must have two or more children, got {tree}"
+        )
     return tuple(_tupled(part) for part in tree)
 
 
@@ -219,7 +221,8 @@ def make(tree: Any = ((0, 1), (2, 3))) -> Gate:
         raise ValueError(f"hierarchical: tree must be lists within a list, got {short(tree)}")
     if sorted(leaves) != list(range(len(leaves))):
         raise ValueError(
-            f"hierarchical: leaves of the tree are experts 0, 1, .. once each, got {short(tree)}"
+            "hierarchical: the leaves of the tree must be the experts 0, 1, ..., each once, got"
+            f" {short(tree)}"
         )
     return _made(known)
 

@@ -135,7 +135,7 @@ def train(
         losses[t], gradient = passes.loss_and_gradient(weights)
         size = sizes(gradient.experts)
         if not (np.isfinite(losses[t]) and np.isfinite(size).all()):
-            raise ArithmeticError(f"training turned non-finite at step {t}")
+            raise ArithmeticError(f"training gave infinite or NaN values at step {t}")
         unmoved += size < np.finfo(dtype).tiny
         rule.step(weights, gradient, memory)
     if look is not None:

@@ -378,7 +378,9 @@ def make_parts(
     if isinstance(experts, StackedExperts) and isinstance(router, Router):
         extra = [*sizes, *([] if hidden is None else ["hidden"])]
         if extra:
-            raise ValueError(f"{', '.join(extra)}: goes with sizes, not with experts made before")
+            raise ValueError(
+                f"{', '.join(extra)}: allowed only with sizes, not with existing experts"
+            )
         if router.n_experts != experts.n_experts:
             raise ValueError(
                 f"router must score {experts.n_experts} experts, got {router.n_experts}"

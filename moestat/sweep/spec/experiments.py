@@ -35,4 +35,7 @@ def find_spec(name: str) -> Path:
     if name in known:
         return known[name]
     names = ", ".join(known) or "none found"
-    raise SweepError(f"there is no spec file {name!r}, nor a shipped experiment; those: {names}")
+    raise SweepError(
+        f"there is neither a spec file {name!r} nor a shipped experiment of this name; shipped"
+        f" experiments: {names}"
+    )

@@ -416,7 +416,10 @@ def test_sizes_and_parts():
         (lambda: SMoE(D, SoftmaxRouter(D, N)), "modules both, or a width"),
         (lambda: SMoE(0, N), "d_model must be an integer >= 1"),
         (lambda: SMoE(D, N, hidden=2.5), "hidden must be an integer"),
-        (lambda: SMoE(GatedExperts(N, D, 4, D), SoftmaxRouter(D, N), hidden=3), "goes with sizes"),
+        (
+            lambda: SMoE(GatedExperts(N, D, 4, D), SoftmaxRouter(D, N), hidden=3),
+            "allowed only with sizes",
+        ),
         (lambda: SMoE(D, N, capacity=0), "capacity must be"),
     ):
         with pytest.raises(ValueError, match=message):

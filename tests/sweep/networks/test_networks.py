@@ -245,7 +245,7 @@ def test_training_that_turns_non_finite_fails_its_cell_with_the_step(tmp_path):
     with open_store(tmp_path / "s.sqlite") as store:
         (record,) = store.records()
     assert record.status == "failed"
-    assert "training turned non-finite at step" in record.message
+    assert "training gave infinite or NaN values at step" in record.message
 
 
 @pytest.mark.parametrize(

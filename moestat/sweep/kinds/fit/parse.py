@@ -196,8 +196,8 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
     if curve.n_experts < least and curve.target is None:
         raise table.error(
             "n_experts",
-            f"must be at least the {least} of the truth, got {curve.n_experts}: with fewer the"
-            " model is wrong, and name its best approximation as target",
+            f"must be at least the {least} of the truth, got {curve.n_experts}: with fewer experts"
+            " the model is wrong; then name its best approximation as target",
         )
     _check_active(table, "gate", fitted)
     if curve.theory is not None and curve.theory > 0:

@@ -82,7 +82,9 @@ def _arrays(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as held:
             return {name: held[name] for name in held.files}
     except (OSError, ValueError, BadZipFile, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "is no .npz"
+        reason = "is not an .npz file"
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
         raise SweepError(f"cannot read the estimates {path}: {reason}") from None
 
 
