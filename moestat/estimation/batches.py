@@ -53,17 +53,17 @@ def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[MoERe
     >>> round(good.log_likelihood), type(bad).__name__
     (-190, 'ValueError')
     """
-    where = target or Cores()
+    execution = target or Cores()
     began = time.perf_counter()
     running: list[RunningFit | Exception] = []
     for job in jobs:
         try:
-            fit = RunningFit.in_own_box(job, where)
-            fit.start(threads_of(where))
+            fit = RunningFit.in_own_box(job, execution)
+            fit.start(threads_of(execution))
             running.append(fit)
         except Exception as error:
             running.append(error)
-    return finish(running, where, began)
+    return finish(running, execution, began)
 
 
 def finish(
@@ -74,13 +74,13 @@ def finish(
     iterations = [iteration for fit in running for iteration in fit.iterations]
     ended: list[Any] = [None] * len(iterations)
 
-    def kept(place: int, iteration: Iteration[Solution]) -> Iteration[Solution]:
+    def recorded(place: int, iteration: Iteration[Solution]) -> Iteration[Solution]:
         ended[place] = yield from iteration
         return ended[place]
 
     try:
         ended = attempt(
-            [kept(place, iteration) for place, iteration in enumerate(iterations)],
+            [recorded(place, iteration) for place, iteration in enumerate(iterations)],
             [problem for fit in running for problem in fit.problems],
             target,
         )
@@ -94,7 +94,9 @@ def finish(
         if isinstance(fit, Exception):
             results.append(fit)
             continue
-        own = list(islice(ends, len(fit.iterations)))
-        errors = [end for end in own if isinstance(end, Exception)]
-        results.append(errors[0] if errors else fit.finish(fit.solutions_in_time(own), seconds))
+        outcomes = list(islice(ends, len(fit.iterations)))
+        errors = [end for end in outcomes if isinstance(end, Exception)]
+        results.append(
+            errors[0] if errors else fit.finish(fit.solutions_in_time(outcomes), seconds)
+        )
     return results

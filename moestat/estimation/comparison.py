@@ -111,16 +111,16 @@ def _coefficients(found: Sequence[Sequence[Estimate]]) -> list[Row]:
     tables = [sections([e for e in each if e.status != "reference"]) for each in found]
     rows = []
     for place in sorted(dict.fromkeys(p for table in tables for p in table), key=in_order):
-        own = [{e.term.label: e for e in table.get(place, ())} for table in tables]
+        estimates = [{e.term.label: e for e in table.get(place, ())} for table in tables]
         # Scales come last, whichever model has them.
-        labels = dict.fromkeys(label for members in own for label in members)
+        labels = dict.fromkeys(label for members in estimates for label in members)
         labels = sorted(labels, key=lambda label: label.startswith("log "))
         part, expert, equation = place
         whose = "all experts" if expert is None else f"expert {expert}"
         heading = f"Gate: {whose}" if part == "gate" else whose.capitalize()
         rows.append(Row((heading if equation is None else f"{heading}: {equation}",), heading=True))
         for label in labels:
-            rows.append(Row((label, *(_cell(members.get(label)) for members in own))))
+            rows.append(Row((label, *(_cell(members.get(label)) for members in estimates))))
     return rows
 
 

@@ -56,8 +56,8 @@ class Criteria(Predicting):
             return None
         if self.data.group_weight is not None:
             return self.data.group_weight
-        own = Grouping(self.data.groups)
-        return float(self.weight[own.order][own.begin].sum())
+        grouping = Grouping(self.data.groups)
+        return float(self.weight[grouping.order][grouping.begin].sum())
 
     @property
     def n_independent(self) -> float:
@@ -169,14 +169,14 @@ class Criteria(Predicting):
         """
         if self.family.n_experts == 1 and self.family.likelihood.support is not None:
             return -2.0 * self.llf
-        own = units(self, "deviance")
-        return float(own.weight @ own.deviances)
+        fitted_units = units(self, "deviance")
+        return float(fitted_units.weight @ fitted_units.deviances)
 
     @property
     def pearson_chi2(self) -> float:
         """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, for the models of `deviance`."""
-        own = units(self, "pearson_chi2")
-        return float(own.weight @ own.pearson**2)
+        fitted_units = units(self, "pearson_chi2")
+        return float(fitted_units.weight @ fitted_units.pearson**2)
 
     @property
     def resid_pearson(self) -> Any:
@@ -186,8 +186,10 @@ class Criteria(Predicting):
     @property
     def resid_deviance(self) -> Any:
         """Deviance residuals (n,), signed roots of the deviance of each row; see `deviance`."""
-        own = units(self, "resid_deviance")
-        return self._inputs().like(np.sign(own.y - own.mean) * np.sqrt(own.deviances))
+        fitted_units = units(self, "resid_deviance")
+        return self._inputs().like(
+            np.sign(fitted_units.y - fitted_units.mean) * np.sqrt(fitted_units.deviances)
+        )
 
     @property
     def scale(self) -> float:
@@ -269,7 +271,7 @@ class Criteria(Predicting):
         tau, weight = self.responsibilities.T, self.weight
         if self.rows.groups is None:
             return tau, weight
-        first = (own := Grouping(self.rows.groups)).order[own.begin]
+        first = (grouping := Grouping(self.rows.groups)).order[grouping.begin]
         return tau[:, first], weight[first]
 
     def influence(self, top: int = 100) -> Influence:

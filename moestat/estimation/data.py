@@ -123,9 +123,9 @@ class Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
         names = ("X", "y", "weight", "index", "groups")
         parts = {name: getattr(self, name) for name in names}
-        taken = {name: None if part is None else part[which] for name, part in parts.items()}
+        selected = {name: None if part is None else part[which] for name, part in parts.items()}
         rows = np.arange(len(self.y)) if self.kept is None else self.kept
-        return replace(self, **taken, kept=rows[which], columns=())
+        return replace(self, **selected, kept=rows[which], columns=())
 
 
 _OF_SURVEYS = frozenset({"survey", "strata", "clusters", "psu"})
@@ -172,16 +172,18 @@ def read_data(
     `options` are further arguments of `moestat.family`, for a family by name.
     """
     by_name = _check_model(model, options)
-    own: Any = model
+    fitted_family: Any = model
     check_missing(missing)
     law = model.likelihood if isinstance(model, Family) else as_likelihood(model)
     parts = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
     check_aligned(parts)
     inputs = X
     if not isinstance(X, Inputs):
-        inputs = read_inputs(X, None if by_name else own.n_features, missing=missing)
+        inputs = read_inputs(X, None if by_name else fitted_family.n_features, missing=missing)
     if random is not None:
-        own = random_likelihood(own, random, inputs.features, len(inputs.design))
+        fitted_family = random_likelihood(
+            fitted_family, random, inputs.features, len(inputs.design)
+        )
     series: dict[str, Any] = {
         name: as_column(name, parts[name])
         for name in ("sample_weight", "groups")
@@ -194,7 +196,7 @@ def read_data(
     columns = as_columns(y, None if counted else names) if names else as_column("y", y)
     series = {"y": columns} | series
     if counted:
-        own = {**likelihood_table(law), "responses": len(series["y"].columns)}
+        fitted_family = {**likelihood_table(law), "responses": len(series["y"].columns)}
     n = inputs.design.shape[1]
     if n == 0:
         raise ValueError("X has no rows")
@@ -207,38 +209,50 @@ def read_data(
         if given[0] != n:
             raise ValueError(f"X has {n} samples but {name} has {len(column.values)}")
     used = _present(inputs, series, missing)
-    kept = None if used is None else np.flatnonzero(used)
-    design = inputs.design if kept is None else np.take(inputs.design, kept, axis=1)
-    if kept is not None:
-        series = {name: column.at(kept) for name, column in series.items()}
+    complete_rows = None if used is None else np.flatnonzero(used)
+    design = (
+        inputs.design if complete_rows is None else np.take(inputs.design, complete_rows, axis=1)
+    )
+    if complete_rows is not None:
+        series = {name: column.at(complete_rows) for name, column in series.items()}
     if names:
-        law, values, labels = read_responses(own if by_name else law, series["y"], classes)
-        own, sizes = (law if by_name else own), {}
+        law, values, labels = read_responses(
+            fitted_family if by_name else law, series["y"], classes
+        )
+        fitted_family, sizes = (law if by_name else fitted_family), {}
     else:
         if by_name:
-            own = of_two_columns(own, series["y"])
-        if is_by_expert(own):
+            fitted_family = of_two_columns(fitted_family, series["y"])
+        if is_by_expert(fitted_family):
             given = series["sample_weight"].values if "sample_weight" in series else None
             y = series["y"].numbers("y")
-            own = with_range(own, y[as_weights(given, y.size) > 0.0])
+            fitted_family = with_range(fitted_family, y[as_weights(given, y.size) > 0.0])
         column = series["y"]
-        series["y"] = in_order(column, named_pair(_law_of(own), column.parts) or column.parts)
-        values, labels = _read_response(own, series["y"], classes)
+        series["y"] = in_order(
+            column, named_pair(_law_of(fitted_family), column.parts) or column.parts
+        )
+        values, labels = _read_response(fitted_family, series["y"], classes)
         sizes = {} if labels is None else {"n_classes": len(labels)}
     if by_name:
         sizes = {"n_features": len(design), **sizes}
         options = {**with_places(options, inputs.features), **sizes}
-        own = family(own, **options)
+        fitted_family = family(fitted_family, **options)
     weight = as_weights(
         series["sample_weight"].values if "sample_weight" in series else None, len(values)
     )
     if by_name:
-        own = in_units_of_inputs(own, options, partial(_variances, design, weight))
-    own = holding_constants(own, design, weight > 0, inputs.features)
-    if own.held:
+        fitted_family = in_units_of_inputs(
+            fitted_family, options, partial(_variances, design, weight)
+        )
+    fitted_family = holding_constants(fitted_family, design, weight > 0, inputs.features)
+    if fitted_family.held:
         design = design.copy()  # it may be the caller's own
-        design[list(own.held)] = 0.0
-    index = inputs.index if kept is None or inputs.index is None else inputs.index[kept]
+        design[list(fitted_family.held)] = 0.0
+    index = (
+        inputs.index
+        if complete_rows is None or inputs.index is None
+        else inputs.index[complete_rows]
+    )
     data = Data(
         design.T,
         values,
@@ -249,14 +263,14 @@ def read_data(
         inputs.formula,
         index,
         _plain(series["groups"].values) if "groups" in series else None,
-        kept,
+        complete_rows,
         n - len(values),
         responses=series["y"].parts,
-        resolution=checked_resolution(own, resolution),
+        resolution=checked_resolution(fitted_family, resolution),
     )
     if data.groups is not None:
-        check_groups(own, data)
-    return own, data
+        check_groups(fitted_family, data)
+    return fitted_family, data
 
 
 def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> dict[str, Any]:
@@ -274,12 +288,12 @@ def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> d
 def _places(inputs: Any, features: Sequence[str] | None, name: str) -> list[Any]:
     """Positions of inputs, or of those of each expert."""
     if name == "expert_inputs" and inputs and all(map(is_sequence, inputs)):
-        return [_places(own, features, name) for own in inputs]
+        return [_places(inputs_of_expert, features, name) for inputs_of_expert in inputs]
     return [at for f in inputs for at in places_of(f, features, name)]
 
 
 def in_units_of_inputs(
-    own: Family, options: Mapping[str, Any], variances: Callable[[Sequence[int]], FloatArray]
+    model: Family, options: Mapping[str, Any], variances: Callable[[Sequence[int]], FloatArray]
 ) -> Family:
     """The family with known lengths of its gate in standard deviations of the inputs.
 
@@ -289,12 +303,12 @@ def in_units_of_inputs(
     """
     gate = options["gate"]
     known = {*(options.get("bounds") or ()), *(gate if is_mapping(gate) else ())}
-    names = [n for n in own.gate.units.lengths if n in own.given and n not in known]
-    names = [name for name in names if own.box[name][0] == own.box[name][1]]
-    if not names or not own.read:
-        return own
-    length = float(np.sqrt(variances(own.read).mean())) or 1.0
-    return replace(own, box={**own.box, **{n: (own.box[n][0] * length,) * 2 for n in names}})
+    names = [n for n in model.gate.units.lengths if n in model.given and n not in known]
+    names = [name for name in names if model.box[name][0] == model.box[name][1]]
+    if not names or not model.read:
+        return model
+    length = float(np.sqrt(variances(model.read).mean())) or 1.0
+    return replace(model, box={**model.box, **{n: (model.box[n][0] * length,) * 2 for n in names}})
 
 
 def _variances(design: FloatArray, weight: FloatArray, which: Sequence[int]) -> FloatArray:

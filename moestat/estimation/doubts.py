@@ -82,7 +82,7 @@ def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Dou
     reached = round(certificate.agreement * runs)
     if runs == 1 or (reached > 1 if chance is None else chance <= risk):
         return []
-    said = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
+    agreeing = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
     what = "there may be a higher one"
     if chance is not None:
         what = f"there is a higher one with a probability of about {chance:.0%}"
@@ -90,7 +90,7 @@ def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Dou
     return [
         (
             DisagreementWarning,
-            f"{said} reached the best log-likelihood found: {what}, and another seed may return"
+            f"{agreeing} reached the best log-likelihood found: {what}, and another seed may return"
             f" other coefficients. Search longer (n_starts=50){other}; see result.explain()",
         )
     ]
@@ -243,8 +243,8 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
     offset = () if family.offset_input is None else family.offset_input[:1]
     among: set[int] = set()
     for part in {family.gate_inputs, family.expert_inputs}:
-        read = range(family.n_features) if part is None else part
-        used = np.setdiff1d(read, [*family.held, *offset]).astype(int)
+        inputs = range(family.n_features) if part is None else part
+        used = np.setdiff1d(inputs, [*family.held, *offset]).astype(int)
         among |= related_columns(standard.original.data, used)[0]
     if not among:
         return []

@@ -204,7 +204,7 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
-    own, data = read_data(
+    fitted_family, data = read_data(
         *(family, X, y, sample_weight, model),
         groups=groups,
         classes=classes,
@@ -217,7 +217,7 @@ def fit(
         by_weight=starts is None and not isinstance(family, Family),
     )
     with reported("fit", verbose, answers=True):
-        result = settings.fit(own, data)
+        result = settings.fit(fitted_family, data)
     return warn_and_note(result, misfits(result))
 
 
@@ -246,8 +246,8 @@ class Settings:
     by_weight: bool = False
 
     def __post_init__(self) -> None:
-        own = self.n_starts, self.time_limit, self.risk
-        if self.starts is not None and any(each is not None for each in own):
+        search_options = self.n_starts, self.time_limit, self.risk
+        if self.starts is not None and any(each is not None for each in search_options):
             raise ValueError(
                 "n_starts, time_limit and risk apply to the default starts only; leave them out"
                 " if you give starts"
@@ -282,11 +282,13 @@ class Settings:
         if data.groups is not None:
             raise ValueError("compress: not available with groups; leave it out")
         few = compressed(data.X, data.y, data.weight)
-        own, read = read_data(family, few.X, few.y, few.weight, {})
+        fitted_family, compressed_data = read_data(family, few.X, few.y, few.weight, {})
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(self.rng)
         settings = replace(self, rng=rng.spawn(1)[0])
-        (result,) = settings.fit_all([(own, replace(read, resolution=data.resolution))])
+        (result,) = settings.fit_all(
+            [(fitted_family, replace(compressed_data, resolution=data.resolution))]
+        )
         if not few.lossless:
             gain = result.certificate.gain + 2.0 * few.error_bound(family, result.theta)
             if not gain <= GAIN_LIMIT:
@@ -298,19 +300,19 @@ class Settings:
         whole = replace(data, resolution=result.data.resolution)
         return replace(result, data=whole, weight=data.weight)
 
-    def fit_all(self, read: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
+    def fit_all(self, problems: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
         """Fits in one batch to data that have been read, each with its family."""
         threads = None if self.threads is None else positive_int("threads", self.threads)
         target = self.target or Cores(threads)
         began = time.perf_counter()
         running: list[RunningFit] = []
-        children = as_generator(self.rng).spawn(len(read))
+        children = as_generator(self.rng).spawn(len(problems))
         # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
         with ONE_THREAD:
-            for position, ((family, data), rng) in enumerate(zip(read, children, strict=True)):
+            for position, ((family, data), rng) in enumerate(zip(problems, children, strict=True)):
                 prior = as_prior(self.prior, family)
                 job = FitJob(family, data, self.solver, self.starts, rng, prior, self.by_weight)
-                with _naming(position, len(read)):
+                with _naming(position, len(problems)):
                     running.append(RunningFit.in_data_box(job, target))
                     running[-1].start(threads_of(target))
             return succeeded(finish(running, target, began))
@@ -380,9 +382,9 @@ def fit_many(
     weights = list(weights)
     if len(weights) != len(data):
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
-    read: list[tuple[Family, Data]] = []
+    problems: list[tuple[Family, Data]] = []
     for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
         with _naming(position, len(data)):
-            read.append(read_data(family, X, y, weight, {}))
+            problems.append(read_data(family, X, y, weight, {}))
     settings = Settings(solver, starts, rng=rng, threads=threads, target=target, prior=prior)
-    return settings.fit_all(read)
+    return settings.fit_all(problems)

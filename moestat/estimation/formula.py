@@ -155,10 +155,10 @@ def fit_formula(
         raise ValueError(
             "resume: available only for sources that are read in parts; got data in memory"
         )
-    made, y, given, own = read_formula(formula, data, family, *how, options)
+    made, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
     result = fit(family, made, y, n_experts=n_experts, **given)
     assert result.data is not None
-    return replace(result, data=replace(result.data, **own))
+    return replace(result, data=replace(result.data, **fields_of_data))
 
 
 def source_of(data: Any) -> Source | SharedSource | None:
@@ -202,10 +202,10 @@ def read_formula(
     asked = read_terms(
         formula, column_names(data), family, weights, offset, groups, missing, scope, options
     )
-    read, groups, scope = asked.read, asked.groups, asked.scope
+    terms, groups, scope = asked.read, asked.groups, asked.scope
     columns = asked.columns
-    table, kept = _complete(data, asked.names, missing)
-    inputs = FormulaInputs.of(asked.formula, read, table, scope)
+    table, complete = _complete(data, asked.names, missing)
+    inputs = FormulaInputs.of(asked.formula, terms, table, scope)
     designs = inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
@@ -217,15 +217,18 @@ def read_formula(
     }
     several = is_sequence(family) or bool(as_likelihood(family).parts)
     responses = response_columns if several else response_column
-    own: dict[str, Any] = {
+    fields_of_data: dict[str, Any] = {
         "columns": inputs.plain_columns(table),
-        "responses": tuple(used_names([read.response], columns, scope)[0]),
+        "responses": tuple(used_names([terms.response], columns, scope)[0]),
         "weights_column": weights,
         "groups_column": groups,
     }
-    if kept is not None:
-        own |= {"kept": np.flatnonzero(kept), "dropped": kept.size - int(kept.sum())}
-    return made, responses(read.response, table, scope), given, own
+    if complete is not None:
+        fields_of_data |= {
+            "kept": np.flatnonzero(complete),
+            "dropped": complete.size - int(complete.sum()),
+        }
+    return made, responses(terms.response, table, scope), given, fields_of_data
 
 
 def _complete(data: Any, names: Sequence[str], missing: str) -> tuple[Table, Any]:

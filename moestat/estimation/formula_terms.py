@@ -47,11 +47,11 @@ def read_terms(
     options: Mapping[str, Any],
 ) -> Asked:
     """What a formula asks of a table with these columns; arguments are as of `fit_formula`."""
-    options, own = dict(options), None
+    options, by_expert = dict(options), None
     if is_mapping(formula):
         others = [each for each in (weights, groups) if each is not None]
-        own = combined(formula, [each for each in columns if each not in others])
-        formula = own.text
+        by_expert = combined(formula, [each for each in columns if each not in others])
+        formula = by_expert.text
     formula, random, grouped = effects_of_formula(formula)
     if random is not None:
         for name, value in (("random", options.get("random")), ("groups", groups)):
@@ -75,50 +75,52 @@ def read_terms(
         if column is not None and not isinstance(column, str):
             raise ValueError(f"{name} must be the name of a column, got {short(column)}")
     others = [each for each in (weights, groups) if each is not None]
-    read = parsed(formula, [each for each in columns if each not in others], offset)
-    if read.groups is not None:
+    terms = parsed(formula, [each for each in columns if each not in others], offset)
+    if terms.groups is not None:
         if groups is not None:
             raise ValueError(f"groups: {groups!r} is given, and {formula!r} has a third part, too")
-        groups = read.groups
+        groups = terms.groups
         others.append(groups)
     scope = _scope_of_caller() if scope is None else scope
-    factors = [read.response, *(f for part in read.parts for term in part for f in term)]
+    factors = [terms.response, *(f for part in terms.parts for term in part for f in term)]
     names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
-    return Asked(formula, read, columns, names, groups, scope, options, own)
+    return Asked(formula, terms, columns, names, groups, scope, options, by_expert)
 
 
 def arguments_of(
     asked: Asked, inputs: FormulaInputs, table: Table, designs: Sequence[Any], family: Any
 ) -> tuple[Inputs, dict[str, Any]]:
     """Inputs of a fit from the designs of a table, and arguments that say who reads which."""
-    read, formula, options = asked.read, asked.formula, dict(asked.options)
+    terms, formula, options = asked.read, asked.formula, dict(asked.options)
     several = is_sequence(family) or bool(as_likelihood(family).parts)
-    columns_of_response = beside(read.response)
+    columns_of_response = beside(terms.response)
     if not several and len(columns_of_response) not in (1, 2):
         raise ValueError(
-            f"formula: {read.response[1]!r} has {len(columns_of_response)} responses; give a list"
+            f"formula: {terms.response[1]!r} has {len(columns_of_response)} responses; give a list"
             f" of as many likelihoods, such as family={['gaussian'] * len(columns_of_response)}."
             " Two columns with one likelihood are bounds, or successes and failures"
         )
-    names = [f"b_{each}" for _, each in beside(read.response)] if several else ["b"]
+    names = [f"b_{each}" for _, each in beside(terms.response)] if several else ["b"]
     if asked.own is not None and asked.own.without_intercept:
         known = dict.fromkeys(asked.own.without_intercept, 0.0)
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names, known)
-    elif not read.has_intercept:
+    elif not terms.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
     made = inputs.inputs_of(table, designs)
     assert made.features is not None
     if len(designs) > 2:
         options["offset"] = made.features.index(_offset_name(designs))
-    own = [designs[0].columns] if asked.own is None else inputs.columns_of(asked.own.parts, table)
-    for i, names in enumerate(own):
+    columns_by_expert = (
+        [designs[0].columns] if asked.own is None else inputs.columns_of(asked.own.parts, table)
+    )
+    for i, names in enumerate(columns_by_expert):
         if lost := [name for name in names if name not in designs[0].columns]:
             raise ValueError(
                 f"formula: {lost[0]!r} of expert {i + 1} has another coding than in the formulas"
                 " of the other experts; use the same main effects and the same intercept in all"
                 " formulas"
             )
-    read_by = [[made.features.index(name) for name in names] for names in own]
+    read_by = [[made.features.index(name) for name in names] for names in columns_by_expert]
     options |= {
         "expert_inputs": read_by[0] if asked.own is None else read_by,
         "gate_inputs": [made.features.index(name) for name in designs[1].columns],

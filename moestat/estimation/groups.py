@@ -65,9 +65,9 @@ def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool
     """Data (d, n) as solvers read them, group by group where there are labels of groups (n,)."""
     if groups is None:
         return Sample(X, y, weight, whole=whole)
-    own = Grouping(groups)
-    sorted_X = np.ascontiguousarray(X[:, own.order])
-    return Sample(sorted_X, y[own.order], weight[own.order], begin=own.begin)
+    grouping = Grouping(groups)
+    sorted_X = np.ascontiguousarray(X[:, grouping.order])
+    return Sample(sorted_X, y[grouping.order], weight[grouping.order], begin=grouping.begin)
 
 
 def check_groups(family: Family, data: Any) -> None:
@@ -81,9 +81,9 @@ def check_groups(family: Family, data: Any) -> None:
         )
     if (at := _varying(rows.weight, rows)) is not None:
         raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
-    read = ((f, _varying(rows.X[f], rows)) for f in _read_by_gate(family))
+    first_varying = ((f, _varying(rows.X[f], rows)) for f in _read_by_gate(family))
     check_gate_in_groups(
-        family, {f: names[at].item() for f, at in read if at is not None}, features
+        family, {f: names[at].item() for f, at in first_varying if at is not None}, features
     )
 
 
@@ -115,22 +115,22 @@ def _read_by_gate(family: Family) -> list[int]:
     channels = family.gate.channels(family.n_features)
     if family.n_experts == 1 or not any(c.slope or c.axis is not None for c in channels):
         return []
-    read = range(family.n_features) if family.gate_inputs is None else family.gate_inputs
-    return [f for f in read if f not in family.held]
+    inputs = range(family.n_features) if family.gate_inputs is None else family.gate_inputs
+    return [f for f in inputs if f not in family.held]
 
 
 def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
     """Labels (G,) of whole groups, from those of rows (n,)."""
-    own = Grouping(groups)
+    grouping = Grouping(groups)
     values = np.asarray(labels)
-    if values.shape != own.index.shape:
+    if values.shape != grouping.index.shape:
         raise ValueError(
-            f"groups must hold one label per row, shape {own.index.shape}, got {values.shape}"
+            f"groups must hold one label per row, shape {grouping.index.shape}, got {values.shape}"
         )
-    of_group = values[own.order][own.begin]
-    wrong = np.flatnonzero(values != of_group[own.index])
+    of_group = values[grouping.order][grouping.begin]
+    wrong = np.flatnonzero(values != of_group[grouping.index])
     if wrong.size:
-        name = own.names[own.index[wrong[0]]].item()
+        name = grouping.names[grouping.index[wrong[0]]].item()
         raise ValueError(f"groups: rows of group {name!r} of the fit have several labels")
     return of_group
 
@@ -181,12 +181,12 @@ def shares_in_groups(
     that the fit knows, and the gate's probabilities for any other group.
     """
     share = family.gate_probabilities(theta, X).T
-    own = Grouping(data.groups)
-    if not own.names.size:  # of a fit whose rows are not here
+    grouping = Grouping(data.groups)
+    if not grouping.names.size:  # of a fit whose rows are not here
         return share, np.zeros(len(X), dtype=bool)
-    place = np.asarray(np.searchsorted(own.names, labels), dtype=np.int64)
-    place = np.minimum(place, own.names.size - 1)
-    known = np.asarray(own.names[place] == labels, dtype=bool)
-    of_group = shares[:, own.order[own.begin]]
+    place = np.asarray(np.searchsorted(grouping.names, labels), dtype=np.int64)
+    place = np.minimum(place, grouping.names.size - 1)
+    known = np.asarray(grouping.names[place] == labels, dtype=bool)
+    of_group = shares[:, grouping.order[grouping.begin]]
     share[:, known] = of_group[:, place[known]]
     return share, known

@@ -58,11 +58,11 @@ class SavedEstimates:
         if not self.path.exists():
             return None
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            of, points = found["of"], np.array(found["points"], dtype=np.float64)
+            saved = json.loads(self.path.read_text(encoding="utf-8"))
+            digest, points = saved["of"], np.array(saved["points"], dtype=np.float64)
         except (ValueError, KeyError, TypeError, OSError):
-            of, points = None, np.empty(0)
-        if of != self.digest or points.ndim != 2:
+            digest, points = None, np.empty(0)
+        if digest != self.digest or points.ndim != 2:
             raise ValueError(
                 f"resume: {str(self.path)!r} belongs to another fit: its model, prior or data are"
                 " different; give another name, or remove the file"

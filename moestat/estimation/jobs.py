@@ -137,9 +137,9 @@ def default_solver(family: Family) -> Solver:
 def check_response(family: Family, response: Any) -> None:
     """Responses whose maximum-likelihood estimate would not exist for want of variety."""
     likelihood = family.likelihood
-    for one, (own, _) in zip(likelihood.parts, family.marginals, strict=True):
+    for one, (marginal, _) in zip(likelihood.parts, family.marginals, strict=True):
         try:
-            check_response(own, response[one.field])
+            check_response(marginal, response[one.field])
         except ValueError as error:
             raise ValueError(f"response {one.name!r}: {error}") from None
     if likelihood.parts:

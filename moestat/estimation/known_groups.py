@@ -57,10 +57,10 @@ def predict_known_groups(
 
     def predicted(theta: FloatArray) -> FloatArray:
         posterior = posterior_of_rows(family, theta, data)
-        own, _ = shares_in_groups(family, theta, data, X, labels, posterior)
+        shares, _ = shares_in_groups(family, theta, data, X, labels, posterior)
         if effects:
-            return means_of_groups(family, theta, data, X, labels, own)
-        return mixed_mean(family, theta, X, own)
+            return means_of_groups(family, theta, data, X, labels, shares)
+        return mixed_mean(family, theta, X, shares)
 
     value, variance = predicted(theta), np.zeros(plain.predicted.shape)
     for column in _root(result).T:

@@ -64,8 +64,10 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.RESIDUALS)
         return _known(profile_log_likelihood(half.value, total))
-    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.VALUE, family, params))
-    return _known(-here.value)
+    evaluation = _problem(family, X, y, sample_weight).evaluate(
+        _at(Objective.VALUE, family, params)
+    )
+    return _known(-evaluation.value)
 
 
 @door()
@@ -93,8 +95,10 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.GRADIENT)
         return _known(-0.5 * total / half.value * half.gradient)
-    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
-    return _known(-here.gradient)
+    evaluation = _problem(family, X, y, sample_weight).evaluate(
+        _at(Objective.OBSERVED, family, params)
+    )
+    return _known(-evaluation.gradient)
 
 
 @door()
@@ -124,8 +128,10 @@ def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = No
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.NEWTON)
         slope = half.gradient / half.value
         return _known(-0.5 * total * (half.hessian / half.value - np.outer(slope, slope)))
-    here = _problem(family, X, y, sample_weight).evaluate(_at(Objective.OBSERVED, family, params))
-    return _known(-here.hessian)
+    evaluation = _problem(family, X, y, sample_weight).evaluate(
+        _at(Objective.OBSERVED, family, params)
+    )
+    return _known(-evaluation.hessian)
 
 
 @door()

@@ -102,22 +102,24 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
             # A gap between thresholds is that of the class above the lower one.
             word = labels[r][channel.component + int(channel.log)]
             outcome = None if channel.log else word
-        own = family.likelihood.parts if part == "expert" and c < family.first_pair_channel else ()
+        responses = (
+            family.likelihood.parts if part == "expert" and c < family.first_pair_channel else ()
+        )
         for atom in range(1 if channel.shared else family.n_experts):
             coefficients = _coefficients(family, c, inputs, shown)
             for step, (symbol, at, label) in enumerate(coefficients):
-                where = [] if channel.shared else [str(atom)]
+                indices = [] if channel.shared else [str(atom)]
                 if channel.axis is None and channel.component is not None:
-                    where.append(word or str(channel.component))
-                where += at
-                name = f"{symbol}[{','.join(where)}]" if where else symbol
+                    indices.append(word or str(channel.component))
+                indices += at
+                name = f"{symbol}[{','.join(indices)}]" if indices else symbol
                 expert = None if channel.shared else atom + 1
                 position = int(family.index[atom, c]) + step
                 shown_label = f"{label}: {word}" if channel.log and word else label
                 terms[position] = Term(
                     *(name, symbol, part, expert, shown_label, outcome),
                     None if outcome is None else labels[r][-1],
-                    own[r].name if own else None,
+                    responses[r].name if responses else None,
                 )
     return terms
 

@@ -100,20 +100,24 @@ class OneResponse(Pictures):
         return marginal_effects(self, dummy)
 
 
-def one_response(of: Any, position: int) -> OneResponse:
+def one_response(joint: Any, position: int) -> OneResponse:
     """A response of a fit, by its position from 0."""
-    family, places = of.family.marginals[position]
-    name = of.family.likelihood.parts[position].name
+    family, places = joint.family.marginals[position]
+    name = joint.family.likelihood.parts[position].name
     solution = replace(
-        of.solution,
-        theta=of.theta[places],
-        information=of.solution.information[np.ix_(places, places)],
+        joint.solution,
+        theta=joint.theta[places],
+        information=joint.solution.information[np.ix_(places, places)],
     )
-    data = None if of.data is None else _alone(of.data, position, name, family.likelihood.support)
+    data = (
+        None
+        if joint.data is None
+        else _alone(joint.data, position, name, family.likelihood.support)
+    )
     return OneResponse(
-        *(family, solution, of.solver, of.weight, float("nan"), data),
-        cov_type=of.cov_type,
-        of=of,
+        *(family, solution, joint.solver, joint.weight, float("nan"), data),
+        cov_type=joint.cov_type,
+        of=joint,
         name=name,
         places=places,
     )

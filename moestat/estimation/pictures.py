@@ -75,9 +75,9 @@ class Pictures(Criteria):
             axes.set(ylabel="probability", ylim=(0, 1))
             axes.legend(**_SMALL)
         else:
-            own = self._most_probable() if not family.is_regression else 0
+            experts = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
-            axes.scatter(self.rows.X[:, j], self._heights(), s=6, c=colours[own], alpha=0.4)
+            axes.scatter(self.rows.X[:, j], self._heights(), s=6, c=colours[experts], alpha=0.4)
             self._mark_bounds(axes, j)
             keys = axes.plot(x, family.mean(self.theta, X), color="black", label="conditional mean")
             if family.likelihood.spread is not None and not family.is_regression:
@@ -507,9 +507,9 @@ class Pictures(Criteria):
     def _by_response(self, picture: str, ax: Any, **options: Any) -> Any:
         """A picture of each of several responses, beside each other."""
         axes = self._panels(ax, len(self._responses), 3.5)
-        for one, own in zip(axes, self._responses, strict=True):
-            getattr(own, picture)(one, **options)
-            one.set_title(own.name, size=10)
+        for panel, response in zip(axes, self._responses, strict=True):
+            getattr(response, picture)(panel, **options)
+            panel.set_title(response.name, size=10)
         return axes
 
     def _chances(self, X: FloatArray) -> FloatArray:

@@ -112,8 +112,8 @@ class Predicting(Fitted):
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **depends: bool
     ) -> tuple[Inputs, Data]:
         """Rows with responses, new ones or those of the fit, see `read_rows`."""
-        own = X is None
-        fitted = self.rows if own else self.data
+        at_fit = X is None
+        fitted = self.rows if at_fit else self.data
         return read_rows(self.family, fitted, X, y, sample_weight, groups, **depends)
 
     def _sample(self, X: Any, y: Any) -> tuple[Inputs, Sample]:
@@ -231,8 +231,8 @@ class Predicting(Fitted):
             return self._beside(
                 X,
                 [
-                    own.predict(X, which, y=column, q=q, groups=groups)
-                    for own, column in zip(self._responses, columns, strict=True)
+                    response.predict(X, which, y=column, q=q, groups=groups)
+                    for response, column in zip(self._responses, columns, strict=True)
                 ],
             )
         if classes != (kind in ("class", "proba")) and kind in ("class", "proba", "mean"):
@@ -289,8 +289,8 @@ class Predicting(Fitted):
             )
         check_aligned({"X": inputs.table, "groups": groups})
         labels = read_groups_of_new(rows, X, groups, n)
-        own = self.family, self.theta, rows, inputs.matrix, labels, self._shares.T
-        shares, known = shares_in_groups(*own)
+        arguments = self.family, self.theta, rows, inputs.matrix, labels, self._shares.T
+        shares, known = shares_in_groups(*arguments)
         if not known.all():
             new = np.unique(labels[~known])
             warn_caller(
@@ -308,7 +308,7 @@ class Predicting(Fitted):
 
     def _columns(self, X: Any, y: Any) -> Sequence[Any]:
         """Of several responses the columns, or None for each."""
-        names = [own.name for own in self._responses]
+        names = [response.name for response in self._responses]
         if y is None:
             return [None] * len(names)
         check_aligned({"X": X, "y": y})
@@ -318,14 +318,14 @@ class Predicting(Fitted):
         """What was found for each of several responses, (n,) or (n, m), as (n, R) or (n, R, m)."""
         values = [np.asarray(each) for each in found]
         if len({each.shape for each in values}) > 1:
-            names = [own.name for own in self._responses]
+            names = [response.name for response in self._responses]
             raise ValueError(
                 "the values for the responses have different shapes, for example probabilities of"
                 f" classes and a mean; use one response at a time, result.response({names[0]!r})"
             )
         if not all(each.dtype.kind in "biuf" for each in values):
             values = [each.astype(object) for each in values]
-        names = [own.name for own in self._responses]
+        names = [response.name for response in self._responses]
         return self._inputs(X).like(np.stack(values, axis=1), names)
 
     def _of_response(
@@ -543,11 +543,11 @@ class Predicting(Fitted):
             if groups is not None:
                 raise ValueError("groups: the fit has no groups; leave groups out")
             design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
-            own = self.family if y is None else self._at_rows(y)
-            _, y = sample(own, self.theta, n, rng, design, noise=self._noise)
+            family_of_rows = self.family if y is None else self._at_rows(y)
+            _, y = sample(family_of_rows, self.theta, n, rng, design, noise=self._noise)
         if self._responses:
             pairs = zip(self._responses, y.T, strict=True)
-            return self._beside(X, [own._in_labels(column) for own, column in pairs])
+            return self._beside(X, [response._in_labels(column) for response, column in pairs])
         y = self._in_labels(y)
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
 
@@ -561,8 +561,10 @@ class Predicting(Fitted):
         n, order = len(labels), Grouping(labels).order
         check_groups(self.family, Data(inputs.matrix, np.zeros(n), np.ones(n), groups=labels))
         rows = arranged(inputs.design, np.zeros(n), np.ones(n), labels)
-        own = self.family if y is None else self._at_rows(y[order])
-        drawn = own.likelihood.decode(draw_in_groups(own, self.theta, rows, rng))
+        family_of_rows = self.family if y is None else self._at_rows(y[order])
+        drawn = family_of_rows.likelihood.decode(
+            draw_in_groups(family_of_rows, self.theta, rows, rng)
+        )
         return drawn[np.argsort(order)]
 
     def _in_labels(self, y: Any) -> Any:
@@ -624,7 +626,7 @@ class Predicting(Fitted):
 
     def _check_one(self, method: str) -> None:
         """Raise where there are several responses."""
-        names = [own.name for own in self._responses]
+        names = [response.name for response in self._responses]
         if names:
             raise ValueError(
                 f"{method} is available for one response at a time: use"
@@ -668,7 +670,7 @@ class Predicting(Fitted):
         For R responses the shape is (n, R).
         """
         if self._responses:
-            return self._beside(None, [own.fittedvalues for own in self._responses])
+            return self._beside(None, [response.fittedvalues for response in self._responses])
         return self.predict(None, "mean" if self.family.likelihood.support is None else "proba")
 
     @property
@@ -678,7 +680,7 @@ class Predicting(Fitted):
         For R responses the shape is (n, R).
         """
         if self._responses:
-            return self._beside(None, [own.resid for own in self._responses])
+            return self._beside(None, [response.resid for response in self._responses])
         y, likelihood = self.rows.y, self.family.likelihood
         if "censored" in likelihood.options:
             raise ValueError("censored responses have no residuals; use quantile_residuals")
@@ -711,7 +713,9 @@ class Predicting(Fitted):
         if self._responses:
             pairs = zip(self._responses, self._columns(X, y), strict=True)
             source = as_generator(rng)
-            found = [own.quantile_residuals(source, X=X, y=column) for own, column in pairs]
+            found = [
+                response.quantile_residuals(source, X=X, y=column) for response, column in pairs
+            ]
             return self._beside(X, found)
         inputs, rows = self._sample(X, y)
         response = self.family.likelihood.decode(rows.y)

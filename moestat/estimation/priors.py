@@ -29,8 +29,8 @@ def data_units(data: Sample) -> DataUnits:
     d = len(data.X)
     # 0: an input whose coefficients are held at 0, or counts that are all alike
     scale = np.where(data.deviation == 0.0, 1.0, data.deviation)
-    own = [values[d:] for values in (data.mean, scale) if values.size > d]
-    response = [values if data.y.dtype.names else float(values[0]) for values in own]
+    response_values = [values[d:] for values in (data.mean, scale) if values.size > d]
+    response = [values if data.y.dtype.names else float(values[0]) for values in response_values]
     return DataUnits(data.mean[:d], scale[:d], *response)
 
 
@@ -113,20 +113,24 @@ class Prior:
         linked = np.array([law.link is not None for law in laws])[family.response_of]
         pinned = family.lower == family.upper
         quadratic = np.zeros((family.n_params, family.n_params))
-        own = len(family.gate.channels(family.n_features))
+        n_gate_channels = len(family.gate.channels(family.n_features))
         # Components of a linear expert are classes; those of others are hidden units.
         has_classes = family.expert.block is None
-        of = [
+        class_response = [
             family.response_of[c] if has_classes and channel.component is not None else -1
             for c, channel in enumerate(family.channels)
         ]
         for c, channel in enumerate(family.channels):
-            scale = self.gate if c < own else self.experts
+            scale = self.gate if c < n_gate_channels else self.experts
             if channel.log or channel.shared or scale is None:
                 continue
             unit = response[c] if channel.response and not linked[c] else 1.0
             form = _form(family.width[c], units, scale * unit)
-            classes = [] if of[c] < 0 else [other for other, r in enumerate(of) if r == of[c]]
+            classes = (
+                []
+                if class_response[c] < 0
+                else [other for other, r in enumerate(class_response) if r == class_response[c]]
+            )
             for other in classes or [c]:
                 share = float(c == other) - (1.0 / (len(classes) + 1) if classes else 0.0)
                 contrasts = bool(pinned[family.index[:, c]].any())
@@ -143,8 +147,8 @@ class Prior:
         logs, first = np.unique(family.index[:, variances], return_index=True)
         if self.variance is None or not variances:
             return Penalty(quadratic, np.arange(0))
-        own = np.tile(response[variances], k)[first]
-        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (own / k) ** 2)
+        unit = np.tile(response[variances], k)[first]
+        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (unit / k) ** 2)
 
 
 def as_prior(given: Any, family: Family) -> Any:

@@ -37,12 +37,12 @@ _CALLS: ContextVar[tuple[Report, ...]] = ContextVar("calls", default=())
 
 def passing(parts: Iterable[T], count: int, rows: int, what: str) -> Iterator[T]:
     """Parts of a pass over so many rows as they come; the log says now and then how far it is."""
-    began = told = time.monotonic()
+    began = last_message = time.monotonic()
     for done, part in enumerate(parts, 1):
         yield part
         now = time.monotonic()
-        if now > told + _SECONDS_BETWEEN_PASSES:
-            told, share = now, done / count
+        if now > last_message + _SECONDS_BETWEEN_PASSES:
+            last_message, share = now, done / count
             left = timedelta(seconds=round((now - began) * (1.0 - share) / share))
             speed = rows * share / (now - began)
             LOG.info(

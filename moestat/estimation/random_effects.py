@@ -53,8 +53,8 @@ def with_positive_factors(family: Family, solution: Solution) -> Solution:
     for j, first in enumerate(_index(family).T):
         for at in first:
             if solution.theta[at + effects.features[j]] < 0.0:
-                own = slice(int(at), int(at) + 1 + family.n_features)
-                sign[own] = -1.0
+                coefficients = slice(int(at), int(at) + 1 + family.n_features)
+                sign[coefficients] = -1.0
     return replace(
         solution,
         theta=np.where(solution.theta == 0.0, 0.0, solution.theta * sign),
@@ -88,13 +88,13 @@ def posterior_effects(
         mean = np.sum(share * u, axis=2, keepdims=True)
         square = np.sum(share * (u - mean) ** 2, axis=2)
         return mean, square[:, :, None, None]
-    own = Grouping(data.groups)
-    X, y = data.X[own.order], data.y[own.order]
+    grouping = Grouping(data.groups)
+    X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = _random_design(family, X), factors(family.likelihood.effects, theta, _index(family))
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     nu = np.exp(eta[:, 1, 0])
-    squares = np.add.reduceat(Z[:, :, None] * Z[:, None, :], own.begin, axis=0)
-    products = np.add.reduceat((y - eta[:, 0])[:, :, None] * Z, own.begin, axis=1)
+    squares = np.add.reduceat(Z[:, :, None] * Z[:, None, :], grouping.begin, axis=0)
+    products = np.add.reduceat((y - eta[:, 0])[:, :, None] * Z, grouping.begin, axis=1)
     Lt = np.swapaxes(L, 1, 2)[:, None]
     M = Lt @ squares[None] @ L[:, None] + nu[:, None, None, None] * np.eye(Z.shape[1])
     half = np.linalg.solve(M, np.broadcast_to(Lt, M.shape))
@@ -144,9 +144,9 @@ def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Floa
 
 def _places(data: Any, labels: Any) -> tuple[IntArray, np.ndarray]:
     """The number of the group of each label (n,), and whether the data have that group."""
-    own = Grouping(data.groups)
-    place = np.minimum(np.searchsorted(own.names, labels), own.names.size - 1)
-    return place, own.names[place] == labels
+    grouping = Grouping(data.groups)
+    place = np.minimum(np.searchsorted(grouping.names, labels), grouping.names.size - 1)
+    return place, grouping.names[place] == labels
 
 
 def _shifted(
@@ -192,8 +192,8 @@ def laws_of_groups(
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     L = factors(family.likelihood.effects, theta, _index(family))
     mean = _shifted(eta, u, Z, place, known)
-    told = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
-    spread = np.where(known, told, np.sum((Z @ L) ** 2, axis=2))
+    posterior_variance = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
+    spread = np.where(known, posterior_variance, np.sum((Z @ L) ** 2, axis=2))
     return mean, spread, np.exp(eta[:, 1])
 
 
@@ -356,13 +356,13 @@ def effects_of_groups(result: Any) -> pd.DataFrame:
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
     data = result.rows
-    own = Grouping(data.groups)
+    grouping = Grouping(data.groups)
     u, C = posterior_effects(result.family, result.theta, data)
-    share = np.asarray(result.responsibilities)[own.order][own.begin].T[:, :, None]
+    share = np.asarray(result.responsibilities)[grouping.order][grouping.begin].T[:, :, None]
     mean = np.sum(share * u, axis=0)
     variances = np.diagonal(C, axis1=2, axis2=3)
     spread = np.sqrt(np.sum(share * (variances + (u - mean) ** 2), axis=0))
     names = effect_names(result)
     columns = {name: mean[:, j] for j, name in enumerate(names)}
     columns |= {f"sd({name})": spread[:, j] for j, name in enumerate(names)}
-    return pd.DataFrame(columns, index=pd.Index(own.names, name="group"))
+    return pd.DataFrame(columns, index=pd.Index(grouping.names, name="group"))

@@ -135,10 +135,10 @@ def check_random_effects(family: Family, groups: Any, prior: Any) -> None:
         )
     if family.own_inputs is not None:
         raise ValueError("random: random effects need experts with the same inputs")
-    read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
+    inputs = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
     offset = () if family.offset_input is None else family.offset_input[:1]
     for f in effects.features:
-        if f and (f - 1 not in read or f - 1 in (*family.held, *offset)):
+        if f and (f - 1 not in inputs or f - 1 in (*family.held, *offset)):
             raise ValueError(
                 f"random: input {f - 1} has a random effect, but it is not an input of the"
                 " experts, or it is constant; add it to their terms"

@@ -79,10 +79,10 @@ def mean_weights(result: Any) -> FloatArray:
 
 
 def _places(family: Family, order: IntArray) -> IntArray:
-    """Where each parameter (P,) of the new order was."""
-    own = family.n_experts * family.n_atom_params
-    atoms = np.arange(own).reshape(family.n_experts, -1)[order]
-    return np.concatenate([atoms.ravel(), np.arange(own, family.n_params)])
+    """Position in the old order of each parameter (P,) of the new order."""
+    n_expert_params = family.n_experts * family.n_atom_params
+    atoms = np.arange(n_expert_params).reshape(family.n_experts, -1)[order]
+    return np.concatenate([atoms.ravel(), np.arange(n_expert_params, family.n_params)])
 
 
 def _moved(family: Family, order: IntArray) -> FloatArray:

@@ -193,8 +193,8 @@ class MoEResults(Pictures):
                 robust = covariance_on_source(self, cov_type, groups, strata)
         elif cov_type in KINDS:
             grouped = cov_type in ("cluster", "survey")
-            own = self._of_rows("groups", groups) if grouped else groups
-            robust = robust_covariance(self, cov_type, own, self._of_rows("strata", strata))
+            clusters = self._of_rows("groups", groups) if grouped else groups
+            robust = robust_covariance(self, cov_type, clusters, self._of_rows("strata", strata))
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")
@@ -427,10 +427,10 @@ class MoEResults(Pictures):
         >>> result.response("visits").predict([0.0]).round().tolist()
         [2.0]
         """
-        for own in self._responses:
-            if own.name == name:
-                return own
-        known = ", ".join(repr(own.name) for own in self._responses)
+        for response in self._responses:
+            if response.name == name:
+                return response
+        known = ", ".join(repr(response.name) for response in self._responses)
         raise ValueError(
             f"name must be one of {known}, got {short(name)}"
             if known
@@ -802,5 +802,5 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
     >>> bool((again.params == result.params).all())
     True
     """
-    own = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
-    return read_record(path, (*own, Prior, Lasso, FormulaInputs), max_bytes)
+    record_types = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    return read_record(path, (*record_types, Prior, Lasso, FormulaInputs), max_bytes)

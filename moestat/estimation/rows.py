@@ -65,13 +65,13 @@ def read_rows(
     ValueError
         If something that the question needs is missing, or is not what the fit has read.
     """
-    own = X is None
-    inputs = own_inputs(fitted) if fitted is not None and own else None
+    at_fit = X is None
+    inputs = own_inputs(fitted) if fitted is not None and at_fit else None
     if inputs is None:
         inputs = read_new_inputs(family, fitted, X)
     n = inputs.design.shape[1]
     check_aligned({"X": inputs.table, "y": y, "sample_weight": sample_weight, "groups": groups})
-    if own and y is None:
+    if at_fit and y is None:
         assert fitted is not None
         values = fitted.y
     else:
@@ -82,7 +82,7 @@ def read_rows(
     if sample_weight is not None:
         given = as_column("sample_weight", sample_weight).numbers("sample_weight")
         weight = as_weights(given, n)
-    elif own and fitted is not None:
+    elif at_fit and fitted is not None:
         weight = fitted.weight
     elif weighted and fitted is not None and fitted.weights_column is not None:
         found = _column_of(X, fitted.weights_column, "sample_weight", "the weights of its rows")
@@ -90,13 +90,13 @@ def read_rows(
     labels = None
     if fitted is not None and fitted.groups is not None and grouped:
         labels = (
-            fitted.groups if own and groups is None else read_groups_of_new(fitted, X, groups, n)
+            fitted.groups if at_fit and groups is None else read_groups_of_new(fitted, X, groups, n)
         )
     elif groups is not None:
         _refuse_groups(fitted)
     features = None if fitted is None else fitted.features
     rows = Data(inputs.matrix, values, weight, features, groups=labels)
-    if labels is not None and not own:
+    if labels is not None and not at_fit:
         check_groups(family, rows)
     return inputs, rows
 

@@ -53,15 +53,15 @@ def least_squares(family: Family) -> LeastSquaresSolver:
 
 def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
     """Parameters of one end at each height, the highest first, and how many ended there."""
-    kept: list[FloatArray] = []
+    maxima: list[FloatArray] = []
     counts: list[int] = []
     last = np.inf
     for theta, height in sorted(ends, key=lambda run: -run[1]):
-        if kept and last - height <= SAME_HEIGHT:
+        if maxima and last - height <= SAME_HEIGHT:
             counts[-1] += 1
         else:
-            kept, counts, last = [*kept, theta], [*counts, 1], height
-    return kept, counts
+            maxima, counts, last = [*maxima, theta], [*counts, 1], height
+    return maxima, counts
 
 
 def climb_all(
@@ -125,7 +125,7 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         return solution.theta, solution.log_likelihood
     if family.n_params > SEARCH.hessians:
         most = SEARCH.bfgs * steps
-        end, here, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
-        return end, -here.value
-    end, here = yield from newton.climb(problem, start)
-    return end.theta, -here.value
+        end, evaluation, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
+        return end, -evaluation.value
+    end, evaluation = yield from newton.climb(problem, start)
+    return end.theta, -evaluation.value

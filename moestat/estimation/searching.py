@@ -363,10 +363,10 @@ class Agreement:
             if time.monotonic() > deadline:
                 break
         record.ends += [run.height for run in ends]
-        kept, counts = group_by_height(ends)
+        maxima, counts = group_by_height(ends)
         # Where searches are expensive and have used all rows, the lower ends stay lower.
         lower = most < self.searches and whole is problem
-        return np.array(kept[: 1 if lower else SEARCH.returned]), counts
+        return np.array(maxima[: 1 if lower else SEARCH.returned]), counts
 
     def _start_pools(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[RunEnd]:
         """Run a pool, and further pools while most runs reach the best height; best first."""
@@ -445,6 +445,8 @@ def on_threads(rule: Rule, threads: int | None) -> Rule:
     """A rule, and the rules it is made of, with so many threads."""
     if not is_dataclass(rule) or isinstance(rule, type):
         return rule
-    own = {f.name: getattr(rule, f.name) for f in fields(rule) if f.init}
-    inner = {key: on_threads(value, threads) for key, value in own.items() if is_dataclass(value)}
-    return replace(rule, **inner, **({"threads": threads} if "threads" in own else {}))
+    settings = {f.name: getattr(rule, f.name) for f in fields(rule) if f.init}
+    inner = {
+        key: on_threads(value, threads) for key, value in settings.items() if is_dataclass(value)
+    }
+    return replace(rule, **inner, **({"threads": threads} if "threads" in settings else {}))

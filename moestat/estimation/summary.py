@@ -141,8 +141,8 @@ def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     names = ("estimate", "error", "z", "pvalue", "lower", "upper", "status")
     columns |= {name: [getattr(each, name) for each in estimates] for name in names}
     frame = pd.DataFrame({**columns, "name": [term.name for term in terms]})
-    said = {"response": [t.response for t in terms], "class": [t.outcome for t in terms]}
-    return frame.drop(columns=[name for name, words in said.items() if not any(words)])
+    optional = {"response": [t.response for t in terms], "class": [t.outcome for t in terms]}
+    return frame.drop(columns=[name for name, words in optional.items() if not any(words)])
 
 
 def summarise(result: Any, alpha: float = 0.05) -> Summary:
@@ -160,7 +160,9 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
     for heading, members in nodes.items():
         rows += [Row((f"Gate: {heading}",), heading=True), *map(Row, map(_cells, members))]
     places = {
-        place: own for place, own in sections(found).items() if not (nodes and place[0] == "gate")
+        place: members
+        for place, members in sections(found).items()
+        if not (nodes and place[0] == "gate")
     }
     pinned = {
         place
@@ -187,9 +189,9 @@ def _nodes(family: Any, found: Sequence[Estimate]) -> dict[str, list[Estimate]]:
     nodes: dict[str, list[Estimate]] = {}
     for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
         if one.value is None:
-            of = one.block, one.experts[0] + 1
-            own = [each for each in found if (each.term.symbol, each.term.expert) == of]
-            nodes.setdefault(one.heading, []).extend(own)
+            key = one.block, one.experts[0] + 1
+            members = [each for each in found if (each.term.symbol, each.term.expert) == key]
+            nodes.setdefault(one.heading, []).extend(members)
     return nodes
 
 
@@ -249,13 +251,13 @@ def _heading(result: Any, term: Term, weights: FloatArray | None, against: bool)
         return f"All experts{what}"
     if (choices := family.likelihood.choices) is not None:
         what = f": {choices.names[expert - 1]}"
-    said, heading = [], f"Expert {expert}{what}"
+    facts, heading = [], f"Expert {expert}{what}"
     if weights is not None and family.n_experts > 1:
-        said.append(f"mean weight {weights[expert - 1]:.3f}")
+        facts.append(f"mean weight {weights[expert - 1]:.3f}")
     if family.likelihood.name == "gaussian":
         deviation = np.sqrt(np.broadcast_to(result.blocks["nu"], family.n_experts)[expert - 1])
-        said.append(f"standard deviation {significant(float(deviation), 4)}")
-    return f"{heading} ({', '.join(said)})" if said else heading
+        facts.append(f"standard deviation {significant(float(deviation), 4)}")
+    return f"{heading} ({', '.join(facts)})" if facts else heading
 
 
 _ERRORS = {
@@ -347,18 +349,18 @@ def _steps(result: Any) -> str:
 def _notes(result: Any) -> tuple[str, ...]:
     """Sentences below the tables."""
     known = result.identified.why, result._order_doubt, _steps(result)
-    said = tuple(filter(None, (*result.notes, *known)))
+    notes = tuple(filter(None, (*result.notes, *known)))
     if result.prior is not None:
         errors = "Standard errors describe the variation of the mode over repeated samples"
         if result.cov_type == "observed":
             errors = "Errors are standard deviations of the posterior density, of the curvature at"
             errors += " its mode"
-        said = (
+        notes = (
             f"penalised: the mode of the posterior density under {result.prior}, not the maximum"
             " of the likelihood. The log-likelihood is that of the data at the mode; AIC and BIC"
             " count effective parameters and cannot be compared with those of unpenalised fits."
             f" {errors}",
             *_sparse_notes(result),
-            *said,
+            *notes,
         )
-    return tuple(f"Note: {note}." for note in said)
+    return tuple(f"Note: {note}." for note in notes)

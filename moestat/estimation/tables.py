@@ -193,10 +193,10 @@ def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:
     inside = [row if len(row) == size else row[:-1] for row in rows]
     width = [max(len(row[c]) for row in inside if c < len(row)) for c in range(size)]
     lines: list[str] = []
-    for row, kept in zip(rows, inside, strict=True):
+    for row, row_cells in zip(rows, inside, strict=True):
         cells = [
             cell.rjust(wide) if name else cell.ljust(wide)
-            for cell, wide, name in zip(kept, width, head, strict=False)
+            for cell, wide, name in zip(row_cells, width, head, strict=False)
         ]
         lines.append(gap.join([*cells, *([f"({row[-1]})"] if len(row) < size else [])]))
     return lines

@@ -52,20 +52,22 @@ def combined(formulas: Mapping[Any, Any], columns: Sequence[str]) -> Combined:
             'formula: a table has a formula for each expert, {"1": "y ~ x", "2": "y ~ x + z"}; got'
             f" those of {', '.join(map(short, keys)) or 'none'}"
         )
-    own = {str(key): text for key, text in formulas.items()}
-    read = [parsed(own[key], columns) for key in wanted]
-    response = _same(read, "response", [one.response for one in read])
-    gates = [set(one.parts[1]) for one in read if one.has_gate]
-    _same(read, "part of the gate", gates)
-    groups = _same(read, "groups", [one.groups for one in read if one.has_gate])
-    offset = _same(read, "offset", [one.parts[2:] for one in read])
-    parts = tuple(one.parts[0] for one in read)
+    formula_of = {str(key): text for key, text in formulas.items()}
+    parsed_formulas = [parsed(formula_of[key], columns) for key in wanted]
+    response = _same(parsed_formulas, "response", [one.response for one in parsed_formulas])
+    gates = [set(one.parts[1]) for one in parsed_formulas if one.has_gate]
+    _same(parsed_formulas, "part of the gate", gates)
+    groups = _same(
+        parsed_formulas, "groups", [one.groups for one in parsed_formulas if one.has_gate]
+    )
+    offset = _same(parsed_formulas, "offset", [one.parts[2:] for one in parsed_formulas])
+    parts = tuple(one.parts[0] for one in parsed_formulas)
     terms = list(dict.fromkeys(term for part in parts for term in part if term != ONE))
     right = [*map(_term, terms), *(f"offset{text}" for (((_, text),),) in offset)]
     has_one = any(ONE in part for part in parts)
     text = f"{_factor(response)} ~ {' + '.join(right) or '1'}"
     text = text if has_one else text.replace(" ~ ", " ~ 0 + ", 1)
-    for one in read:
+    for one in parsed_formulas:
         if one.has_gate:
             gate = [_term(term) for term in one.parts[1] if term != ONE]
             text += f" | {' + '.join(gate) or '1'}"
@@ -74,7 +76,7 @@ def combined(formulas: Mapping[Any, Any], columns: Sequence[str]) -> Combined:
     return Combined(text, parts)
 
 
-def _same(read: Sequence[Parsed], what: str, values: Sequence[Any]) -> Any:
+def _same(parsed_formulas: Sequence[Parsed], what: str, values: Sequence[Any]) -> Any:
     """The value that all formulas have, None of none."""
     if any(value != values[0] for value in values):
         raise ValueError(

@@ -49,21 +49,21 @@ def used_names(
     from formulaic.transforms import TRANSFORMS
     from formulaic.utils.variables import Variable, get_required_variables
 
-    names, taken = set(), {}
+    names, from_scope = set(), {}
     for method, text in factors:
         if method == "literal":
             continue
         if method != "lookup":
             check_expression(text, columns, scope)
         try:
-            found = (
+            variables = (
                 {Variable(text, roles=["value"])}
                 if method == "lookup"
                 else get_required_variables(text, {})
             )
         except SyntaxError as error:
             raise ValueError(f"formula: cannot evaluate {text!r}: {error.msg}") from None
-        for variable in found:
+        for variable in variables:
             name = str(variable.root)
             called = {role.value for role in variable.roles} == {"callable"}
             if name in columns and not called:
@@ -71,10 +71,10 @@ def used_names(
             elif name in TRANSFORMS:
                 continue
             elif name in scope:
-                taken[name] = scope[name]
+                from_scope[name] = scope[name]
             elif name not in _FUNCTIONS and name not in BUILTINS and name != "numpy":
                 raise _unknown(name, columns)
-    return sorted(names), taken
+    return sorted(names), from_scope
 
 
 def _unknown(name: str, columns: Sequence[str]) -> ValueError:
@@ -108,35 +108,35 @@ class FormulaInputs:
     )
 
     @classmethod
-    def of(cls, formula: str, read: Parsed, table: Table, scope: Mapping[str, Any]) -> Any:
+    def of(cls, formula: str, terms: Parsed, table: Table, scope: Mapping[str, Any]) -> Any:
         """The inputs of a formula, learnt from a table without missing values."""
         if not table.n_rows:
             raise ValueError("data has no rows")
-        factors = [factor for part in read.parts for term in part for factor in term]
-        names, taken = used_names(factors, table.names, scope)
+        factors = [factor for part in terms.parts for term in part for factor in term]
+        names, from_scope = used_names(factors, table.names, scope)
         _check_words({text for how, text in factors if how == "lookup"} & {*names}, table)
-        _, also = used_names([read.response], table.names, scope)
+        _, also = used_names([terms.response], table.names, scope)
         columns = _columns(table, names)
         levels = [_levels(column) for column in columns]
         frame = _frame(columns, levels, table.n_rows)
         specs = [
-            _evaluated(_text(part), _formula_of(part), frame, {**taken, **also}).model_spec
-            for part in read.parts
+            _evaluated(_text(part), _formula_of(part), frame, {**from_scope, **also}).model_spec
+            for part in terms.parts
         ]
         coded = {str(name) for spec in specs for name in _categorical(spec)}
         rows = {0}
-        for column, own in zip(columns, levels, strict=True):
-            if own is not None or column.name in coded:
+        for column, known_levels in zip(columns, levels, strict=True):
+            if known_levels is not None or column.name in coded:
                 rows.update(np.unique(_plain(column.values), return_index=True)[1].tolist())
         made = cls(
             formula,
-            read.parts,
-            read.response,
+            terms.parts,
+            terms.response,
             json.dumps([_tagged(spec.transform_state) for spec in specs]),
             tuple(names),
             tuple(levels),
             tuple(_plain(column.values)[sorted(rows)] for column in columns),
-            {**taken, **also},
+            {**from_scope, **also},
         )
         made.__dict__["_specs"] = specs
         return made
@@ -189,7 +189,7 @@ class FormulaInputs:
         columns = _columns(table, self.names)
         frame = _frame(columns, self.levels, table.n_rows)
         made = [_evaluated(_text(part), _formula_of(part), frame, self._scope) for part in parts]
-        return [[str(name) for name in own.columns if name != _INTERCEPT] for own in made]
+        return [[str(name) for name in matrix.columns if name != _INTERCEPT] for matrix in made]
 
     def inputs_of(self, table: Table, designs: Sequence[Any] | None = None) -> Inputs:
         """Columns of all parts, each once; a column of zeros where no part has any."""
@@ -202,7 +202,7 @@ class FormulaInputs:
 
     def plain_columns(self, table: Table) -> tuple[np.ndarray, ...]:
         """Copies of the columns that the formula names, numbers or words."""
-        return tuple(np.array(_plain(own.values)) for own in _columns(table, self.names))
+        return tuple(np.array(_plain(column.values)) for column in _columns(table, self.names))
 
     def inputs(self, data: Any) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
@@ -232,11 +232,11 @@ class FormulaInputs:
         The table holds the columns `names`, from which the formula makes the response, or the
         response itself under the name that the formula gives it.
         """
-        own = [text for _, text in beside(self.response)]
-        if set(own) <= set(given.names):
+        own_names = [text for _, text in beside(self.response)]
+        if set(own_names) <= set(given.names):
             if several:
-                return Columns(tuple(given[name] for name in own), True)
-            return given[own[0]]
+                return Columns(tuple(given[name] for name in own_names), True)
+            return given[own_names[0]]
         if set(names) <= set(given.names):
             return self.response_of(given, several)
         shown = ", ".join(map(repr, given.names))
@@ -311,16 +311,16 @@ def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
     quoted = re.findall("`[^`]*`", text)
     for j, name in enumerate(quoted):
         text = text.replace(name, f"_quoted_{j}_", 1)
-    found = []
+    factors = []
     call = ast.parse(text, mode="eval").body
     assert isinstance(call, ast.Call)
     for each in call.args:
-        own = ast.unparse(each)
+        argument = ast.unparse(each)
         for j, name in enumerate(quoted):
-            own = own.replace(f"_quoted_{j}_", name)
+            argument = argument.replace(f"_quoted_{j}_", name)
         plain = isinstance(each, ast.Name)
-        found.append(("lookup", own.strip("`")) if plain else ("python", own))
-    return found
+        factors.append(("lookup", argument.strip("`")) if plain else ("python", argument))
+    return factors
 
 
 def _two(one: Any, other: Any) -> pd.DataFrame:
@@ -382,7 +382,7 @@ def _text(part: Any) -> str:
     return part if isinstance(part, str) else " + ".join(":".join(t for _, t in x) for x in part)
 
 
-def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str, Any]) -> Any:
+def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str, Any]) -> Any:
     """The model matrix of a formula, or of what a formula has learnt, with one clear error."""
     from formulaic.errors import DataMismatchWarning, FormulaicError
 
@@ -396,7 +396,7 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
         found = re.search(r"\{(.*)\}", str(error))
         shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
         raise ValueError(
-            f"data: in {where!r} levels that are not in the data of the fit: {shown}"
+            f"data: in {term!r} levels that are not in the data of the fit: {shown}"
         ) from None
     except (FormulaicError, ArithmeticError, AttributeError, LookupError, NameError) as error:
         reason: Exception = error
@@ -409,7 +409,7 @@ def _evaluated(where: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str
         for name in words
         if (hint := hint_of_words(name, frame[name].cat.categories))
     ]
-    raise ValueError(f"formula: cannot evaluate {where!r}: {'. '.join([*hints, text])}")
+    raise ValueError(f"formula: cannot evaluate {term!r}: {'. '.join([*hints, text])}")
 
 
 def _columns(table: Table, names: Sequence[str]) -> list[Column]:
@@ -469,9 +469,9 @@ def _frame(
 
     made = {
         name: column.values
-        if own is None
-        else pd.Categorical(_plain(column.values), categories=own)
-        for name, column, own in zip(
+        if known_levels is None
+        else pd.Categorical(_plain(column.values), categories=known_levels)
+        for name, column, known_levels in zip(
             names or [column.name for column in columns], columns, levels, strict=True
         )
     }

@@ -57,10 +57,10 @@ def read_inputs(
         table = table.chosen(features)
     design = np.empty((len(table.columns), table.n_rows))
     for j, column in enumerate(table.columns):
-        where = f"X: column {column.name!r}"
+        label = f"X: column {column.name!r}"
         if missing == "raise":
-            column.check_missing(where)
-        design[j] = column.numbers(where)
+            column.check_missing(label)
+        design[j] = column.numbers(label)
     if n_features not in (None, len(design)):
         raise ValueError(f"X must have shape (any, {n_features}), got {design.shape[::-1]}")
     return Inputs(design, table.names if table.named else None, table)

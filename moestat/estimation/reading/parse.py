@@ -44,8 +44,8 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
     """The terms of a formula; a dot stands for all `columns` but the response."""
     if not isinstance(formula, str) or not formula.strip():
         raise ValueError(f"formula {_FORM}; got {short(formula)}")
-    read = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")
-    left, right = getattr(read, "lhs", None), getattr(read, "rhs", None)
+    formula_sides = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")
+    left, right = getattr(formula_sides, "lhs", None), getattr(formula_sides, "rhs", None)
     response = [] if left is None or isinstance(left, tuple) else [*map(_plain_term, left)]
     if right is None or len(response) != 1 or len(response[0]) != 1:
         raise ValueError(f"formula {_FORM}; got {short(formula)}, without one response before '~'")
@@ -115,9 +115,9 @@ def _offset_of(text: Any) -> tuple[str, str]:
     refusal = (
         f'offset must be one column or function of columns, such as "log(t)", got {short(text)}'
     )
-    read = _read(text, (), refusal) if isinstance(text, str) else ()
+    offset_terms = _read(text, (), refusal) if isinstance(text, str) else ()
     try:
-        terms = [term for term in map(_plain_term, read) if term != ONE]
+        terms = [term for term in map(_plain_term, offset_terms) if term != ONE]
     except AttributeError:
         terms = []
     if len(terms) != 1 or len(terms[0]) != 1:

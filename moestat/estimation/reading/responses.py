@@ -54,11 +54,11 @@ class Columns:
         """A mask (n,) of the rows in which a response is missing."""
         return np.any([column.missing for column in self.columns], axis=0)
 
-    def check_missing(self, where: str) -> None:
+    def check_missing(self, label: str) -> None:
         """Raise if anything is missing."""
         for r, column in enumerate(self.columns):
             called = r if column.name is None else column.name
-            column.check_missing(f"{where}: column {called!r}")
+            column.check_missing(f"{label}: column {called!r}")
 
     def at(self, rows: Any) -> Columns:
         """The columns at some rows."""
@@ -109,16 +109,16 @@ def read_responses(
     for r, (one, name, column) in enumerate(zip(law.parts, names, columns, strict=True)):
         try:
             if one.likelihood.support is None:
-                values[:, r], own = column.numbers("y"), None
+                values[:, r], levels = column.numbers("y"), None
             else:
                 K = None if by_name else one.n_classes
                 ordered = "levels" in one.likelihood.options
-                values[:, r], own = read_labels(column, K, order.get(name), ordered)
+                values[:, r], levels = read_labels(column, K, order.get(name), ordered)
         except ValueError as error:
             raise ValueError(f"response {name!r}: {error}") from None
-        labels.append(own)
+        labels.append(levels)
     if by_name:
-        sizes = [None if own is None else len(own) for own in labels]
+        sizes = [None if levels is None else len(levels) for levels in labels]
         law = with_responses(model, names, sizes)
     return law, values, tuple(labels)
 

@@ -30,10 +30,10 @@ __all__ = [
 MISSING = ("raise", "drop")
 
 
-def missing_values(where: str, count: int, first: int) -> ValueError:
+def missing_values(label: str, count: int, first: int) -> ValueError:
     """The refusal of a column with `count` missing values, the first in row `first`."""
     return ValueError(
-        f"{where} has {count} missing values, the first in row {first} (from 0); leave these rows"
+        f"{label} has {count} missing values, the first in row {first} (from 0); leave these rows"
         ' out (in a fit: missing="drop"), or impute the values'
     )
 
@@ -50,45 +50,45 @@ class Column:
     categorical: bool = False  # whether it holds categories or words
     parts: tuple[str, ...] = ()  # names of the two columns of values (n, 2), where they have names
 
-    def check_missing(self, where: str) -> None:
+    def check_missing(self, label: str) -> None:
         """Raise if anything is missing."""
         if self.missing.any():
             count, first = int(self.missing.sum()), int(np.flatnonzero(self.missing)[0])
-            raise missing_values(where, count, first)
+            raise missing_values(label, count, first)
 
     def at(self, rows: Any) -> Column:
         """The column at some rows."""
         return replace(self, values=self.values[rows], missing=self.missing[rows])
 
-    def numbers(self, where: str) -> FloatArray:
+    def numbers(self, label: str) -> FloatArray:
         """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
         found = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
         hint = hint_of_words(self.name, found)
-        if self.categorical and (hint or not where.startswith("X")):
-            whose = "" if self.name is None or repr(self.name) in where else f" {self.name!r}"
+        if self.categorical and (hint or not label.startswith("X")):
+            whose = "" if self.name is None or repr(self.name) in label else f" {self.name!r}"
             raise ValueError(
-                f"{where} must hold numbers, got words or categories ({self.kind})"
+                f"{label} must hold numbers, got words or categories ({self.kind})"
                 f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
             )
         if self.categorical:
             shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
             raise ValueError(
-                f"{where} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
+                f"{label} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
                 " it by columns of 0 and 1, one for each level but one, such as"
                 " pandas.get_dummies(X, drop_first=True, dtype=float)"
             )
-        numbers = self.numbers_or_infinite(where)
+        numbers = self.numbers_or_infinite(label)
         if np.isinf(numbers).any():
-            raise ValueError(f"{where} holds {np.isinf(numbers).sum()} infinite values")
+            raise ValueError(f"{label} holds {np.isinf(numbers).sum()} infinite values")
         return numbers
 
-    def numbers_or_infinite(self, where: str) -> FloatArray:
+    def numbers_or_infinite(self, label: str) -> FloatArray:
         """Values as float64, NaN where they are missing."""
         numbers = np.full(self.values.shape, np.nan)
-        numbers[~self.missing] = as_numbers(where, self.values[~self.missing])
+        numbers[~self.missing] = as_numbers(label, self.values[~self.missing])
         if self.values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
             warn_caller(
-                f"{where} holds whole numbers above 2**53, which float64 rounds; subtract a"
+                f"{label} holds whole numbers above 2**53, which float64 rounds; subtract a"
                 " constant first if their last digits matter",
                 LimitWarning,
             )
@@ -237,21 +237,21 @@ def _of_mapping(name: str, given: Mapping[str, Any], only: Sequence[str] | None)
     return Table(tuple(columns), True, max(lengths, default=0), indexes[0] if indexes else None)
 
 
-def as_column(where: str, given: Any, name: Any = None) -> Column:
+def as_column(label: str, given: Any, name: Any = None) -> Column:
     """A column of an array, a series, or a table with one column."""
     if isinstance(given, Column):
         return given
-    table = None if isinstance(given, Mapping) else as_table(where, given)
+    table = None if isinstance(given, Mapping) else as_table(label, given)
     if table is not None and len(table.columns) == 1:
         return table.columns[0] if name is None else replace(table.columns[0], name=name)
-    bounds = where == "y"  # two columns are those of a response that may be censored
+    bounds = label == "y"  # two columns are those of a response that may be censored
     parts: tuple[str, ...] = ()
     if table is not None and len(table.columns) == 2 and bounds:
         parts = table.names if table.named else ()
         given = np.column_stack([column.numbers_or_infinite("y") for column in table.columns])
     elif table is not None:
-        raise ValueError(f"{where} must be one column, got {len(table.columns)}")
-    values = as_plain_array(where, given)
+        raise ValueError(f"{label} must be one column, got {len(table.columns)}")
+    values = as_plain_array(label, given)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)  # of float128, too
     if values.ndim == 2 and values.shape[1] == 1:
@@ -260,7 +260,7 @@ def as_column(where: str, given: Any, name: Any = None) -> Column:
         missing = np.any(is_missing(values), axis=1)
         return Column(values, np.asarray(missing), None, None, str(values.dtype), False, parts)
     if values.ndim != 1:
-        raise ValueError(f"{where} must have shape (n,), got {values.shape}")
+        raise ValueError(f"{label} must have shape (n,), got {values.shape}")
     # A pandas.Categorical is an array with declared levels.
     levels = getattr(getattr(given, "dtype", None), "categories", None)
     declared = None if levels is None else np.asarray(levels)
@@ -281,8 +281,12 @@ def _column_of(series: Any) -> Column:
     native = getattr(series.to_native(), "dtype", None)
     if dtype == nw.Enum or (dtype == nw.Categorical and hasattr(native, "categories")):
         # Categories of polars and pyarrow have no order of the user's.
-        own = getattr(native, "categories", None)
-        levels = np.asarray(own) if hasattr(own, "to_numpy") or isinstance(own, list) else None
+        categories = getattr(native, "categories", None)
+        levels = (
+            np.asarray(categories)
+            if hasattr(categories, "to_numpy") or isinstance(categories, list)
+            else None
+        )
     return Column(
         values,
         np.asarray(missing),

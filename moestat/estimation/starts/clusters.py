@@ -97,10 +97,10 @@ class ClusterStarts:
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)[0]
             origin = family.feasible(family.pin(origin))
-            own = scale.problem.restart()
-            own.assign(share)
-            problems.append(own)
-            iterations.append(_complete_steps(own, origin, self.steps))
+            restarted = scale.problem.restart()
+            restarted.assign(share)
+            problems.append(restarted)
+            iterations.append(_complete_steps(restarted, origin, self.steps))
         return np.array([theta for theta, *_ in drive(iterations, problems, self.threads)])
 
     def places(self, scale: Scale) -> FloatArray:

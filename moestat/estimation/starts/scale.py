@@ -91,8 +91,8 @@ class Scale:
         share = weight / weight.sum()
         centre = y @ share
         deviation = np.sqrt((y - centre[:, None]) ** 2 @ share)
-        told = self.numbers & (deviation > 0.0)  # counts may all be alike
-        return np.where(self.numbers, centre, 0.0), np.where(told, deviation, 1.0)
+        varies = self.numbers & (deviation > 0.0)  # counts may all be alike
+        return np.where(self.numbers, centre, 0.0), np.where(varies, deviation, 1.0)
 
     @cached_property
     def levels(self) -> FloatArray:
