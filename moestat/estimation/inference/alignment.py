@@ -28,21 +28,21 @@ def align(
         # Constraints of single experts say which is which.
         return family.pin(theta), 1.0
     weight = np.where(np.isfinite(scale) & (scale > 0.0), 1.0 / np.maximum(scale, TINY), 0.0)
-    (there, _), (unit, _) = family.split(reference), family.split(weight)
+    (reference_atoms, _), (unit, _) = family.split(reference), family.split(weight)
     atoms, shared = family.split(theta)
     ends: list[tuple[float, FloatArray]] = []
     costs: list[float] = []
     for last in range(k):
         # Translations are relative to the last atom: which one that is, is a label as well.
         order = np.append(np.delete(np.arange(k), last), last)
-        here, _ = family.split(family.pin(family.join(atoms[order], shared)))
-        gap = (here[:, None, :] - there[None, :, :]) * unit
+        permuted, _ = family.split(family.pin(family.join(atoms[order], shared)))
+        gap = (permuted[:, None, :] - reference_atoms[None, :, :]) * unit
         cost = np.sum(gap**2, axis=2)
         rows, columns = linear_sum_assignment(cost[:-1, :-1])
         total = float(cost[rows, columns].sum() + cost[-1, -1])
         labels = np.full(k, k - 1)
         labels[columns] = rows
-        ends.append((total, family.join(here[labels], shared)))
+        ends.append((total, family.join(permuted[labels], shared)))
         costs += [total, *_exchanges(cost, rows, columns, total)]
     cheapest, aligned = min(ends, key=lambda end: end[0])
     second = sorted(costs)[1]

@@ -133,10 +133,10 @@ class BootstrapResult:
     def covariance(self) -> FloatArray:
         """Covariance matrix (P, P) of all parameters, in the order of `theta`."""
         values = self._sound
-        kept = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
-        if kept.sum() < 2:
+        complete = ~np.isnan(values[:, ~np.isnan(values).all(axis=0)]).any(axis=1)
+        if complete.sum() < 2:
             return np.full((values.shape[1],) * 2, np.nan)
-        return np.cov(values[kept], rowvar=False)
+        return np.cov(values[complete], rowvar=False)
 
     def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> Any:
         """Intervals of level ``1 - alpha``, one row for each parameter, labelled as in the result.
@@ -180,8 +180,8 @@ class BootstrapResult:
 
         values = self._sound
         count = len(values)
-        told = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
-        below = np.sum(values < self.estimate, axis=0) / told
+        n_known = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
+        below = np.sum(values < self.estimate, axis=0) / n_known
         bias = ndtri(np.clip(below, 0.5 / count, 1.0 - 0.5 / count))
         moved = self.jackknife()
         moved = moved.mean(axis=0) - moved
@@ -192,8 +192,8 @@ class BootstrapResult:
         for side, q in enumerate(ndtri(sides)):
             shifted = bias + (bias + q) / (1.0 - acceleration * (bias + q))
             for j, level in enumerate(ndtr(shifted)):
-                own = values[:, j][~np.isnan(values[:, j])]
-                out[j, side] = np.quantile(own, level) if own.size else np.nan
+                known_values = values[:, j][~np.isnan(values[:, j])]
+                out[j, side] = np.quantile(known_values, level) if known_values.size else np.nan
         return out
 
     def summary_frame(self, alpha: float = 0.05, method: str = "percentile") -> pd.DataFrame:
@@ -239,8 +239,8 @@ class BootstrapResult:
             f"{'':<{width}}{'estimate':>12s}{'std err':>12s}{'[0.025':>12s}{'0.975]':>12s}",
         ]
         rows = zip(self.estimate, self.theta_bse, self._intervals(0.05, "percentile"), strict=True)
-        kept = [row for row, moves in zip(rows, self._moves, strict=True) if moves]
-        for name, (value, error, ends) in zip(names, kept, strict=True):
+        shown_rows = [row for row, moves in zip(rows, self._moves, strict=True) if moves]
+        for name, (value, error, ends) in zip(names, shown_rows, strict=True):
             shown = [significant(float(each), 4) for each in (value, error, *ends)]
             lines.append(f"{name:<{width}}" + "".join(f"{each:>12s}" for each in shown))
         return "\n".join([*lines, *self._said_of_untold()])
@@ -333,9 +333,9 @@ def bootstrap(
         samples = data.resamples(how, count, int(generator.integers(2**62)))
         target = Passes(data.threads if threads is None else positive_int("threads", threads))
     else:
-        own, groups = result.data.groups, result._of_rows("groups", groups)
-        if kind == "cluster" and own is not None:
-            groups = grouped_labels(own, own if groups is None else groups)
+        groups_of_fit, groups = result.data.groups, result._of_rows("groups", groups)
+        if kind == "cluster" and groups_of_fit is not None:
+            groups = grouped_labels(groups_of_fit, groups_of_fit if groups is None else groups)
         elif kind == "cluster" and groups is None:
             raise ValueError("groups: kind 'cluster' needs one label per row")
         if kind == "parametric":
@@ -347,16 +347,17 @@ def bootstrap(
         refits = refit(inner.problem, samples, theta, threads, report, asked, target)
     entered = np.all(np.isfinite(refits.params), axis=1)
     known, scale = result.identified, np.sqrt(np.diag(inner.covariance))
-    # What the data do not tell wanders, and neither has an error nor says which expert is which.
+    # Parameters that the data do not determine differ arbitrarily between resamples: they have no
+    # standard error, and cannot be used to match the experts of two fits.
     scale[known.untold(np.eye(scale.size))] = np.nan
-    told, told_outside = np.split(refits.told[entered], 2, axis=1)
+    determined, determined_outside = np.split(refits.determined[entered], 2, axis=1)
     aligned = [
         align(model, params, theta, np.where(one, scale, np.nan))
-        for params, one in zip(refits.params[entered], told, strict=True)
+        for params, one in zip(refits.params[entered], determined, strict=True)
     ]
     replicates = np.array([inner.outward(params) for params, _ in aligned])
     replicates = replicates.reshape(-1, model.n_params)
-    replicates[~told_outside] = np.nan
+    replicates[~determined_outside] = np.nan
     replicates[:, known.untold(result._matrix)] = np.nan
     made = BootstrapResult(
         estimate=result.theta,

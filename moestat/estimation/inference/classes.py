@@ -28,10 +28,10 @@ def _shares_and_means(
     rows, weight = result.rows, result.weight
     chance, value = of_experts(family, theta, rows.X)
     places, mass = units
-    own = chance[:, places]
-    share = own[:, members] * weight
+    unit_probabilities = chance[:, places]
+    share = unit_probabilities[:, members] * weight
     mean = np.einsum("in,icn->ic", share, value) / share.sum(axis=1)[:, None]
-    return own @ mass / mass.sum(), mean
+    return unit_probabilities @ mass / mass.sum(), mean
 
 
 def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
@@ -42,9 +42,9 @@ def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
     half, n = normal_reach(alpha), len(result.rows.y)
     units, members = (np.arange(n), result.weight), np.arange(n)
     if result.rows.groups is not None:
-        own = Grouping(result.rows.groups)
-        places = own.order[own.begin]
-        units, members = (places, result.weight[places]), own.index
+        grouping = Grouping(result.rows.groups)
+        places = grouping.order[grouping.begin]
+        units, members = (places, result.weight[places]), grouping.index
     parts = result.family.likelihood.parts
     marginals = result.family.marginals if parts else [(result.family, slice(None))]
     names = [f"mean({part.name})" for part in parts] or ["mean"]

@@ -52,14 +52,14 @@ class FirstStep:
         theta = self.inner.theta + side * ERROR_STEP * self.inner.known.told[:, direction]
         return _probabilities(self.inner, theta)
 
-    def derivative(self, of: Any) -> FloatArray:
-        """Derivatives (r, q) of a function ``of(prior, posterior)`` (r,) along the columns of L."""
+    def derivative(self, function: Any) -> FloatArray:
+        """Derivatives (r, q) of a ``function(prior, posterior)`` (r,) along the columns of L."""
         sides = [
-            [np.asarray(of(*self.at(j, side))) for side in (1.0, -1.0)]
+            [np.asarray(function(*self.at(j, side))) for side in (1.0, -1.0)]
             for j in range(self.coordinates.shape[1])
         ]
         if not sides:
-            return np.zeros((np.size(of(self.prior, self.posterior)), 0))
+            return np.zeros((np.size(function(self.prior, self.posterior)), 0))
         return np.column_stack([(up - down) / (2.0 * ERROR_STEP) for up, down in sides])
 
 
@@ -79,8 +79,8 @@ def first_step(result: Any) -> FirstStep:
     data, groups = inner.data, result.rows.groups
     places = np.arange(data.size)
     if groups is not None:
-        own = Grouping(groups)
-        places = own.order[own.begin]
+        grouping = Grouping(groups)
+        places = grouping.order[grouping.begin]
     weight = data.weight if data.begin is None else data.weight[data.begin]
     scores = rows_of_scores(inner.family, data, inner.theta)
     return FirstStep(

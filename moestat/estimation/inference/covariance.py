@@ -139,10 +139,10 @@ def middle_of_survey(
     one.
     """
     used = np.flatnonzero(weight > 0.0)
-    own = np.arange(weight.size) if clusters is None else clusters
+    cluster_labels = np.arange(weight.size) if clusters is None else clusters
     stratum = np.zeros(weight.size, dtype=np.int64) if strata is None else strata
     names, h = np.unique(np.asarray(stratum)[used], return_inverse=True)
-    _, c = np.unique(np.asarray(own)[used], return_inverse=True)
+    _, c = np.unique(np.asarray(cluster_labels)[used], return_inverse=True)
     pairs, at = np.unique(np.column_stack([h, c]), axis=0, return_inverse=True)
     sums = np.zeros((len(pairs), scores.shape[1]))
     np.add.at(sums, at.reshape(-1), (scores * weight[:, None])[used])
@@ -183,9 +183,9 @@ def robust_covariance(
     if not check_kind_of_covariance(result, kind, groups, strata):
         return None
     inner = found(result, mode=True)
-    own = result.data.groups
-    if own is not None and kind == "cluster":
-        groups = grouped_labels(own, own if groups is None else groups)
+    groups_of_fit = result.data.groups
+    if groups_of_fit is not None and kind == "cluster":
+        groups = grouped_labels(groups_of_fit, groups_of_fit if groups is None else groups)
     if kind == "expected":
         information = information_at(inner.family, inner.data, inner.theta)
         if isinstance(inner.problem, PenalisedProblem):
@@ -198,7 +198,7 @@ def robust_covariance(
     V = inner.covariance
     if kind == "survey":
         labels = [
-            one if one is None or own is None else grouped_labels(own, one)
+            one if one is None or groups_of_fit is None else grouped_labels(groups_of_fit, one)
             for one in (groups, strata)
         ]
         data = inner.data

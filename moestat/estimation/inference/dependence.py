@@ -64,25 +64,25 @@ def dependence_in_groups(
     data = _some_groups(result.rows if rows is None else rows)
     if family.is_regression or np.ndim(data.y) != 1 or family.likelihood.support is not None:
         return []
-    own = Grouping(data.groups)
-    sizes = np.bincount(own.index)
+    grouping = Grouping(data.groups)
+    sizes = np.bincount(grouping.index)
     if np.sum(sizes > 1) < _FEW:
         return []
-    order = own.order
+    order = grouping.order
     sums = group_sums(family, result.theta, encoded_rows(family, data), 1)
     r = expert_residuals(family, result.theta, data.X, data.y, 0)[:, order]
     r = bounded(r)
     X = data.X[order]
-    read = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
-    varying = [f for f in read if f not in family.held and _varies(X[:, f], own)]
+    inputs = range(family.n_features) if family.expert_inputs is None else family.expert_inputs
+    varying = [f for f in inputs if f not in family.held and _varies(X[:, f], grouping)]
     columns = [np.ones(len(X)), *(_standard(X[:, f]) for f in varying)]
     weight = sums.weight
     root = np.sqrt(weight)[:, None]
     correlation, z = np.empty((2, len(columns)))
     for c, x in enumerate(columns):
-        both = _pairs(x * r, own)
+        both = _pairs(x * r, grouping)
         T = np.sum(sums.posterior * both, axis=0)
-        pairs = _pairs(np.abs(x)[None, :], own)[0]
+        pairs = _pairs(np.abs(x)[None, :], grouping)[0]
         fitted = np.linalg.lstsq(root * sums.scores, root[:, 0] * T, rcond=1e-10)[0]
         spread = np.sqrt(weight @ (T - sums.scores @ fitted) ** 2)
         z[c] = weight @ T / max(float(spread), TINY)
@@ -159,38 +159,41 @@ def _gain_of_intercepts(result: Any) -> float:
     from scipy.optimize import minimize  # not at import: it is slow
 
     family, data, theta = result.family, result.data, result.theta
-    own = Grouping(data.groups)
-    found = group_sums(family, theta, encoded_rows(family, data), 0)
+    grouping = Grouping(data.groups)
+    sums = group_sums(family, theta, encoded_rows(family, data), 0)
     mean, deviation = gaussian.spread(family.predictors(theta, np.ascontiguousarray(data.X.T)))
-    z = ((data.y - mean) / deviation)[:, own.order]
-    S, Q = np.add.reduceat(z, own.begin, axis=1), np.add.reduceat(z * z, own.begin, axis=1)
-    m = np.bincount(own.index)
-    base = np.log(np.maximum(found.posterior, TINY)) + found.log_density
+    z = ((data.y - mean) / deviation)[:, grouping.order]
+    S, Q = (
+        np.add.reduceat(z, grouping.begin, axis=1),
+        np.add.reduceat(z * z, grouping.begin, axis=1),
+    )
+    m = np.bincount(grouping.index)
+    base = np.log(np.maximum(sums.posterior, TINY)) + sums.log_density
 
     def loss(at: FloatArray) -> float:
         rho, c = np.exp(at)
         change = m * np.log(c) + np.log1p(m * rho) + (Q - rho * S**2 / (1.0 + m * rho)) / c - Q
-        return -float(found.weight @ special.logsumexp(base - 0.5 * change, axis=0))
+        return -float(sums.weight @ special.logsumexp(base - 0.5 * change, axis=0))
 
     best = minimize(loss, np.array([-2.0, 0.0]), method="Nelder-Mead")
-    return 2.0 * max(0.0, -float(best.fun) - found.value)
+    return 2.0 * max(0.0, -float(best.fun) - sums.value)
 
 
 def _some_groups(data: Data) -> Data:
-    """The data of so many groups, drawn at random, that their rows are not too many."""
+    """The data of a random sample of the groups, with at most about `ALARM.rows` rows in total."""
     n = len(data.y)
     if n <= ALARM.rows:
         return data
-    own = Grouping(data.groups)
-    drawn = np.random.default_rng(0).permutation(own.names.size)
-    rows = np.cumsum(np.bincount(own.index)[drawn])
-    kept = drawn[: max(1, int(np.searchsorted(rows, ALARM.rows)))]
-    return data.at(np.isin(own.index, kept))
+    grouping = Grouping(data.groups)
+    order = np.random.default_rng(0).permutation(grouping.names.size)
+    rows = np.cumsum(np.bincount(grouping.index)[order])
+    selected = order[: max(1, int(np.searchsorted(rows, ALARM.rows)))]
+    return data.at(np.isin(grouping.index, selected))
 
 
-def _varies(x: FloatArray, own: Grouping) -> bool:
+def _varies(x: FloatArray, grouping: Grouping) -> bool:
     """Whether an input (n,), in the order of the groups, differs within a group."""
-    return bool(np.any(x != x[own.begin][own.index[own.order]]))
+    return bool(np.any(x != x[grouping.begin][grouping.index[grouping.order]]))
 
 
 def _standard(x: FloatArray) -> FloatArray:
@@ -198,7 +201,9 @@ def _standard(x: FloatArray) -> FloatArray:
     return (x - x.mean()) / x.std()
 
 
-def _pairs(r: FloatArray, own: Grouping) -> FloatArray:
+def _pairs(r: FloatArray, grouping: Grouping) -> FloatArray:
     """Sums (k, G) of the products of pairs of values (k, n) of a group."""
-    both = np.add.reduceat(r, own.begin, axis=1) ** 2 - np.add.reduceat(r * r, own.begin, axis=1)
+    both = np.add.reduceat(r, grouping.begin, axis=1) ** 2 - np.add.reduceat(
+        r * r, grouping.begin, axis=1
+    )
     return 0.5 * both

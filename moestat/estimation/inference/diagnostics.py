@@ -68,7 +68,7 @@ def expert_residuals(
     """Quantile residuals (k, n) of real responses or counts under each expert by itself."""
     experts = np.eye(family.n_experts)
     return np.stack(
-        [_residuals(family, theta, X, y, own[:, None], as_generator(rng)) for own in experts]
+        [_residuals(family, theta, X, y, expert[:, None], as_generator(rng)) for expert in experts]
     )
 
 
@@ -206,8 +206,8 @@ def _moves(
         moves = _deletions(family, data, theta, information, free)
     else:
         moves = _deleted_groups(family, data, theta, whole, free)
-    own = moves[:, free]
-    return moves, np.einsum("np,np->n", own @ whole, own)
+    free_moves = moves[:, free]
+    return moves, np.einsum("np,np->n", free_moves @ whole, free_moves)
 
 
 def _deleted_groups(
@@ -218,8 +218,8 @@ def _deleted_groups(
     n = data.units.size
     score, hessian = _group_by_group(family, theta, data, slice(0, n))
     rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
-    moves, own = np.zeros((n, family.n_params)), scale * score[:, free]
-    solved = np.linalg.pinv(rest, hermitian=True) @ own[:, :, None]
+    moves, scaled_score = np.zeros((n, family.n_params)), scale * score[:, free]
+    solved = np.linalg.pinv(rest, hermitian=True) @ scaled_score[:, :, None]
     moves[:, free] = -scale * solved[:, :, 0]
     return moves
 
@@ -232,9 +232,9 @@ def _group_by_group(
     edges = np.append(data.begin, data.size)[groups.start : groups.stop + 1]
     sums = []
     for start, stop in pairwise(edges.tolist()):
-        own = slice(start, stop)
-        X = np.ascontiguousarray(data.X[:, own])
-        one = Sample(X, data.y[own], data.weight[own], begin=np.zeros(1, dtype=np.int64))
+        rows = slice(start, stop)
+        X = np.ascontiguousarray(data.X[:, rows])
+        one = Sample(X, data.y[rows], data.weight[rows], begin=np.zeros(1, dtype=np.int64))
         sums.append(group_sums(family, theta, one, 2))
     return np.array([one.score for one in sums]), np.array([one.hessian for one in sums])
 
@@ -261,12 +261,12 @@ def _deletions(
         solved,
     )
     for t in np.flatnonzero(~solved):
-        here = Problem(family, data.part(slice(t, t + 1))).evaluate(
+        evaluation = Problem(family, data.part(slice(t, t + 1))).evaluate(
             Request(Objective.OBSERVED, theta)
         )
-        rest = (block - here.hessian[np.ix_(free, free)]) * np.outer(scale, scale)
+        rest = (block - evaluation.hessian[np.ix_(free, free)]) * np.outer(scale, scale)
         moves[t, free] = scale * (
-            np.linalg.pinv(rest, hermitian=True) @ (scale * here.gradient[free])
+            np.linalg.pinv(rest, hermitian=True) @ (scale * evaluation.gradient[free])
         )
     return moves
 

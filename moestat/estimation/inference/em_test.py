@@ -292,15 +292,15 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
     if count == 1:
         masses, means = np.ones(1), np.array([y.mean()])
         return masses, means, _posterior(law, y, masses, means)[1]
-    found: list[tuple[float, FloatArray, FloatArray]] = []
+    climbs: list[tuple[float, FloatArray, FloatArray]] = []
     for share in sorted({*EM_TEST.shares, *(1.0 - share for share in EM_TEST.shares)}):
         cut = np.sort(y)
         at = min(max(int(share * y.size), 1), y.size - 1)
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
             means = np.maximum(means, 1e-3 * y.mean())
-        found.append(_climbed(law, y, np.array([share, 1.0 - share]), means, lambda own: own))
-    height, masses, means = max(found, key=lambda end: end[0])
+        climbs.append(_climbed(law, y, np.array([share, 1.0 - share]), means, lambda own: own))
+    height, masses, means = max(climbs, key=lambda end: end[0])
     order = np.argsort(means)
     return masses[order], means[order], height
 
@@ -317,22 +317,22 @@ def _height(
     lower, upper = edges[:-1], edges[1:]
     ends = np.tile(lower, 2), np.tile(upper, 2)
 
-    def split(own: FloatArray) -> FloatArray:
-        return np.concatenate([own * shares, own * (1.0 - shares)])
+    def split(totals: FloatArray) -> FloatArray:
+        return np.concatenate([totals * shares, totals * (1.0 - shares)])
 
-    found: list[tuple[float, FloatArray, FloatArray]] = []
+    climbs: list[tuple[float, FloatArray, FloatArray]] = []
     for low, high in ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5)):
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
-        found.append(_climbed(law, y, masses, means, split, ends))
-    _, own, means = max(found, key=lambda end: end[0])
+        climbs.append(_climbed(law, y, masses, means, split, ends))
+    _, totals, means = max(climbs, key=lambda end: end[0])
     for _ in range(EM_TEST.steps):
-        tau, _ = _posterior(law, y, split(own), means)
+        tau, _ = _posterior(law, y, split(totals), means)
         first, second = tau.sum(axis=1).reshape(2, -1)
-        own = (first + second) / y.size
+        totals = (first + second) / y.size
         shares = _shares(first, second, penalty)
         means = _averages(tau, y, means)
-    _, height = _posterior(law, y, split(own), means)
+    _, height = _posterior(law, y, split(totals), means)
     return height + penalty * float(np.sum(np.log1p(-np.abs(1.0 - 2.0 * shares))))
 
 

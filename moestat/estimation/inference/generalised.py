@@ -136,8 +136,8 @@ def units(result: Any, name: str) -> Units:
         y, mean = (likelihood.level(y), mean) if by_row else (y / known, mean / known)
     elif likelihood.name == "negative-binomial":
         known = float(np.ravel(result.blocks["phi"])[0])
-    own = family.index[0, family.layout[1] + family.layout[2] :]
-    n_coefficients = result.edf - int(np.sum(result.free[own]))
+    scale_places = family.index[0, family.layout[1] + family.layout[2] :]
+    n_coefficients = result.edf - int(np.sum(result.free[scale_places]))
     return Units(law, np.asarray(y, dtype=np.float64), mean, known, result.weight, n_coefficients)
 
 
@@ -179,21 +179,21 @@ class RegressionInfluence:
 
 def influence_of_regression(result: Any) -> RegressionInfluence:
     """Leverage and Cook's distances of a fit of one expert, see `MoEResults.get_influence`."""
-    own = units(result, "get_influence")
+    fitted_units = units(result, "get_influence")
     family, X = result.family, result.rows.X
     moves = np.empty((len(X), family.n_params))
     for rows, _, gradient in gradients(family, result.theta, X):
         moves[rows] = gradient[:, 0].T
     if family.likelihood.name == "binomial" and family.likelihood.given is None:
-        moves /= own.known
-    moves = moves[:, result.free] * np.sqrt(own.weight / own.variance)[:, None]
+        moves /= fitted_units.known
+    moves = moves[:, result.free] * np.sqrt(fitted_units.weight / fitted_units.variance)[:, None]
     length = np.linalg.norm(moves, axis=0)
     moves /= np.where(length > 0.0, length, 1.0)
     leverage = np.einsum(
         "np,pq,nq->n", moves, np.linalg.pinv(moves.T @ moves, hermitian=True), moves
     )
-    resid = own.pearson / np.sqrt(own.scale * (1.0 - leverage))
-    distance = resid**2 / own.n_coefficients * leverage / (1.0 - leverage)
+    resid = fitted_units.pearson / np.sqrt(fitted_units.scale * (1.0 - leverage))
+    distance = resid**2 / fitted_units.n_coefficients * leverage / (1.0 - leverage)
     return RegressionInfluence(leverage, resid, distance, result._inputs().index)
 
 
@@ -212,11 +212,13 @@ def null_log_likelihood(result: Any) -> float:
     inner = found(result, mode=True)
     if family.is_regression:
         y, weight = inner.data.y, inner.data.weight
-        half = 0.5 * float(weight @ (y - np.average(y, weights=weight)) ** 2)
+        half_of_null = 0.5 * float(weight @ (y - np.average(y, weights=weight)) ** 2)
         fitted = inner.family.regression(inner.theta, inner.data.X)[0]
-        here = 0.5 * float(weight @ (y - fitted) ** 2)
+        half_of_fit = 0.5 * float(weight @ (y - fitted) ** 2)
         total = float(weight.sum())
-        lost = profile_log_likelihood(here, total) - profile_log_likelihood(half, total)
+        lost = profile_log_likelihood(half_of_fit, total) - profile_log_likelihood(
+            half_of_null, total
+        )
         return float(result.llf - lost)
     one = inner.family.with_experts(1)
     try:

@@ -86,7 +86,7 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
                     f"constraints: the combination of {shown} is known exactly: equal= or fixed="
                     " of the model makes these coefficients equal, or known"
                 )
-            lost = [j for j, told in zip(used, alone, strict=True) if not told]
+            lost = [j for j, has_error in zip(used, alone, strict=True) if not has_error]
             raise ValueError(
                 f"constraints: {names[(lost or used)[0]]!r} has no standard error (it is a"
                 " reference, known by fixed=, on a bound, or not identified)"

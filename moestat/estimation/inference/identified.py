@@ -98,9 +98,9 @@ class Identified:
         between.  Infinite where a linear relation among inputs that the data obey does not hold,
         and where the fit is no maximum.
         """
-        own = np.sum((rows @ self.told) ** 2, axis=1) if variance is None else variance
+        determined = np.sum((rows @ self.told) ** 2, axis=1) if variance is None else variance
         # Not below 0 where a covariance is not positive to the last digit.
-        total = np.maximum(own, 0.0) + np.sum((rows @ self.flat) ** 2, axis=1)
+        total = np.maximum(determined, 0.0) + np.sum((rows @ self.flat) ** 2, axis=1)
         return np.sqrt(np.where(self.related(rows) | (not self.definite), np.inf, total))
 
     @property
@@ -149,8 +149,8 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
         if family.n_experts == 1 and family.gate.normalised and c < family.first_expert_channel:
             continue
         width = int(family.width[c])
-        read = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
-        metric[first : first + width, first : first + width] = gram[np.ix_(read, read)]
+        places = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
+        metric[first : first + width, first : first + width] = gram[np.ix_(places, places)]
     metric /= np.outer(unit, unit)
     if isinstance(problem, PenalisedProblem):
         # What a prior density tells is told, if no row does.
@@ -187,31 +187,31 @@ def identified(
     absolute = metric is not None and not family.is_regression
     if metric is None:
         metric = np.diag(np.abs(np.diag(information))) / n
-    own = np.zeros(family.n_params, dtype=bool)
+    given = np.zeros(family.n_params, dtype=bool)
     for name in family.given:
-        own[family.blocks[name]] = True
+        given[family.blocks[name]] = True
     wide = (upper - lower) ** 2 * n * np.diag(metric) >= 1.0
-    estimated = (lower < upper) & (wide | ~own)
-    ties = [own for own in family.ties if estimated[own].all()]
+    estimated = (lower < upper) & (wide | ~given)
+    ties = [tie for tie in family.ties if estimated[tie].all()]
     unit, null, _ = _basis(metric, estimated, ties)
     related = np.any(np.abs(null) > _PART * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
     sort = partial(_sorted, information, metric, _FLAT if absolute else 0.0, ties)
-    held, ended = on & own, on & ~own & _limits(family)
-    flat, told, whitened, definite = sort(estimated & ~held & ~ended)
+    held, ended = on & given, on & ~given & _limits(family)
+    flat, determined, whitened, definite = sort(estimated & ~held & ~ended)
     if on.any() and not definite:
         held, ended = on, on & False
-        flat, told, whitened, definite = sort(estimated & ~held)
+        flat, determined, whitened, definite = sort(estimated & ~held)
     flat = np.column_stack([flat, np.diag(unit)[:, ended]])
     pinned = int(np.sum((lower < upper) & ~estimated))
-    tied = sum(own.size - 1 for own in ties)
+    tied = sum(tie.size - 1 for tie in ties)
     idle = 0
     if family.n_experts == 1 and family.gate.normalised:
         channels = range(family.first_expert_channel)
         places = [family.index[0, c] + np.arange(family.width[c]) for c in channels]
         gate = np.concatenate([np.empty(0, dtype=np.int64), *places])
         idle = int(np.sum(estimated[gate] & (np.diag(metric)[gate] == 0.0)))
-    known = unit, null, flat, told, whitened, definite
+    known = unit, null, flat, determined, whitened, definite
     return Identified(estimated, held, *known, pinned, tied, idle)
 
 
@@ -232,12 +232,12 @@ def _basis(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Units (P,), null directions and an orthonormal basis (P, r) of a metric at free places."""
     alone = free.copy()
-    whole = [own for own in ties if free[own].all()]
-    for own in ties:
-        alone[own] = False
+    whole = [tie for tie in ties if free[tie].all()]
+    for tie in ties:
+        alone[tie] = False
     columns = np.eye(free.size)[:, alone]
     if whole:
-        columns = np.column_stack([columns, *(np.isin(range(free.size), own) for own in whole)])
+        columns = np.column_stack([columns, *(np.isin(range(free.size), tie) for tie in whole)])
     metric = columns.T @ metric @ columns
     size = np.sqrt(np.diag(metric))
     size[size == 0.0] = 1.0
@@ -261,8 +261,8 @@ def _sorted(
     values, vectors = np.linalg.eigh(basis.T @ information @ basis)
     basis = basis @ vectors
     least = max(flat, ZERO_CURVATURE * float(np.abs(values).max(initial=0.0)))
-    told = values > least
-    scaled = basis[:, told] / np.sqrt(values[told])
+    determined = values > least
+    scaled = basis[:, determined] / np.sqrt(values[determined])
     return basis[:, np.abs(values) <= least], scaled, basis, bool(np.all(values >= -least))
 
 
@@ -316,8 +316,8 @@ def without_spare_columns(problem: Problem) -> Problem:
     inputs = family.gate_inputs, family.expert_inputs
     parts = {family.read if part is None else tuple(part) for part in inputs} - {()}
     bent = any(c.axis is not None or (c.products and not c.slope) for c in family.channels)
-    own = family.constraints or family.own_inputs is not None
-    if len(parts) != 1 or bent or own or isinstance(problem, PenalisedProblem):
+    restricted = family.constraints or family.own_inputs is not None
+    if len(parts) != 1 or bent or restricted or isinstance(problem, PenalisedProblem):
         return problem
     offset = () if family.offset_input is None else family.offset_input[:1]
     used = np.setdiff1d(family.read, [*family.held, *offset]).astype(int)

@@ -120,9 +120,11 @@ class LassoPath:
         """Penalised coefficients in the units of the data, one row per penalty."""
         import pandas as pd
 
-        own = np.flatnonzero(self._sparse.penalised)
+        penalised = np.flatnonzero(self._sparse.penalised)
         index = pd.Index(self.penalties, name="penalty")
-        return pd.DataFrame(self.theta[:, own], index, [self.param_names[j] for j in own])
+        return pd.DataFrame(
+            self.theta[:, penalised], index, [self.param_names[j] for j in penalised]
+        )
 
     def __repr__(self) -> str:
         place = self.chosen()
@@ -157,9 +159,9 @@ class LassoPath:
         """
         ax = new_axes() if ax is None else ax
         inner, place = np.array([end.theta for end in self._ends]), self.chosen()
-        own = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
-        largest = own[np.argsort(-np.abs(inner[place, own]))][:_NAMED]
-        for j in own:
+        shown = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
+        largest = shown[np.argsort(-np.abs(inner[place, shown]))][:_NAMED]
+        for j in shown:
             named = j in largest and inner[place, j] != 0.0
             style: dict[str, Any] = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
             if not named:
@@ -171,8 +173,8 @@ class LassoPath:
         ax.set_xscale("log")
         ax.invert_xaxis()
         ax.set(xlabel="penalty per row", ylabel="standardised coefficient")
-        if np.any(inner[place, own] != 0.0):
-            dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[own]) else None
+        if np.any(inner[place, shown] != 0.0):
+            dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[shown]) else None
             aside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
             ax.legend(frameon=False, title=dotted, title_fontsize="small", **aside)
         return ax
@@ -300,10 +302,10 @@ def lasso_path(
     how = _checked(l1_ratio, together, gate_factor, variance)
     count = positive_int("n_penalties", n_penalties)
     parts = 5 if as_criterion(criterion, _CRITERIA) == "cv" and folds is None else folds
-    own, read = _read(family, X, y, data, sample_weight, options)
+    fitted_family, fitted_data = _read(family, X, y, data, sample_weight, options)
     generator = as_generator(rng)
     with reported("lasso_path", verbose) as report, ONE_THREAD:
-        made = SparseData(own, read, *how)
+        made = SparseData(fitted_family, fitted_data, *how)
         least = smallest if smallest is not None else _SMALLEST[int(made.is_wide)]
         grid: Any = count, real_in("smallest", least, 1e-6, 1.0)
         if penalties is not None:
@@ -313,10 +315,12 @@ def lasso_path(
         values, ends = made.path(grid, generator, report.count)
         table = _table(made, values, ends)
         if parts is not None:
-            labels = fold_labels(read, parts, generator)
+            labels = fold_labels(fitted_data, parts, generator)
             table["cv"] = _held_out(made, how, values, labels, generator)
     theta = np.array([made.outward(end.theta) for end in ends])
-    return LassoPath(table, theta, parameter_names(own, read), criterion, tuple(ends), made)
+    return LassoPath(
+        table, theta, parameter_names(fitted_family, fitted_data), criterion, tuple(ends), made
+    )
 
 
 _How = tuple[float, str, float, float | None]
@@ -354,9 +358,9 @@ def _read(
             )
         given = {"n_experts": 2, **given}
         words = [given.pop(name, None) for name in ("weights", "offset", "groups")]
-        where: tuple[str, Any] = given.pop("missing", "raise"), given.pop("scope", None)
+        missing_and_scope: tuple[str, Any] = given.pop("missing", "raise"), given.pop("scope", None)
         columns = words[0], words[1], words[2]
-        X, y, given, extra = read_formula(X, data, family, *columns, *where, given)
+        X, y, given, extra = read_formula(X, data, family, *columns, *missing_and_scope, given)
         sample_weight = given.pop("sample_weight")
     elif data is not None:
         raise ValueError(
@@ -366,10 +370,10 @@ def _read(
         raise ValueError(
             "X: lasso_path has no random effects; leave (... | ...) out of the formula"
         )
-    kept = ("groups", "classes", "missing", "resolution")
-    reading = {n: given.pop(n) for n in kept if n in given}
-    own, read = read_data(family, X, y, sample_weight, given, **reading)
-    return own, replace(read, **extra)
+    names = ("groups", "classes", "missing", "resolution")
+    reading = {n: given.pop(n) for n in names if n in given}
+    fitted_family, fitted_data = read_data(family, X, y, sample_weight, given, **reading)
+    return fitted_family, replace(fitted_data, **extra)
 
 
 def _table(
@@ -405,10 +409,11 @@ def _held_out(
     total = np.zeros(penalties.size)
     for fold in np.unique(labels):
         LOG.info("fold %d of %d", fold + 1, labels.max() + 1)
-        own, seen = rows_of(made.own, made.read, labels != fold)
-        part = SparseData(own, seen, *how)
+        fitted_family, seen_data = rows_of(made.family, made.data, labels != fold)
+        part = SparseData(fitted_family, seen_data, *how)
         _, ends = part.path(penalties, rng)
         total += [
-            log_density_of(own, made.read, labels == fold, part.outward(end.theta)) for end in ends
+            log_density_of(fitted_family, made.data, labels == fold, part.outward(end.theta))
+            for end in ends
         ]
-    return total / float(made.read.weight.sum())
+    return total / float(made.data.weight.sum())

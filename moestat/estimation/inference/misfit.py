@@ -84,8 +84,8 @@ class _Checked:
 
     def named(self, rows: IntArray) -> str:
         """Rows by what they are called; of rows without names their numbers, from 0."""
-        index, kept = self.data.index, self.data.kept
-        names = rows if kept is None else kept[rows]
+        index, places = self.data.index, self.data.kept
+        names = rows if places is None else places[rows]
         names = names if index is None else index[rows]
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, names[:5]))}{more}"
@@ -115,55 +115,55 @@ def misfits_in(result: Any, rows: Data, sizes: FloatArray | None = None) -> list
     """
     if np.ndim(rows.y) == 2:
         return list(_of_experts(result, rows, sizes))
-    own, few = rows, np.flatnonzero(rows.weight > 0)
+    sampled, few = rows, np.flatnonzero(rows.weight > 0)
     if few.size > ALARM.rows:
         few = np.sort(np.random.default_rng(0).choice(few, ALARM.rows, replace=False))
     if few.size < len(rows.y):
-        own = rows.at(few)
+        sampled = rows.at(few)
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
         return list(_of_experts(result, rows, sizes))
     noise = result.residual_variance if result.family.is_regression else None
-    checked = _Checked(result.family, result.theta, own, noise, result.edf)
+    fit = _Checked(result.family, result.theta, sampled, noise, result.edf)
     with np.errstate(all="ignore"):
-        found = [*_of_responses(checked), *_of_experts(result, rows, sizes)]
+        found = [*_of_responses(fit), *_of_experts(result, rows, sizes)]
         if rows.groups is None:
-            found += _of_dependence(checked)
+            found += _of_dependence(fit)
         else:
             found += dependence_in_groups(result, rows)
     return found
 
 
-def _of_responses(own: _Checked) -> Iterator[Misfit]:
+def _of_responses(fit: _Checked) -> Iterator[Misfit]:
     """Misfits of each row's response by itself."""
-    if own.family.likelihood.support is not None or own.family.likelihood.effects is not None:
+    if fit.family.likelihood.support is not None or fit.family.likelihood.effects is not None:
         return  # with random effects residuals of rows depend on each other
-    if own.is_real:
-        values, _ = np.unique(own.y, return_counts=True)
-        if values.size <= ALARM.coarse < len(own.y) / ALARM.enough:
+    if fit.is_real:
+        values, _ = np.unique(fit.y, return_counts=True)
+        if values.size <= ALARM.coarse < len(fit.y) / ALARM.enough:
             yield (
                 MisfitWarning,
                 f"y takes only {values.size} values, which no continuous distribution describes:"
                 " they may be counts, or classes in order ('ordinal')",
             )
             return
-        spikes = list(_spikes(own))
+        spikes = list(_spikes(fit))
         yield from spikes
         if spikes:
             return
-    r, n = own.residuals, float(own.weight.sum())
+    r, n = fit.residuals, float(fit.weight.sum())
     limit = -special.ndtri(ALARM.level / (2.0 * max(n, 1.0)))
     far = ~(np.abs(r) <= limit)
-    near, weight = r[~far], own.weight[~far]
-    if (choices := own.family.likelihood.choices) is not None:
-        inside = ~choices.at_ends(own.y)  # where noise ends nothing lies beyond
-        near, weight, far = r[~far & inside], own.weight[~far & inside], far & inside
-    if own.family.likelihood.link is not None:
-        found = list(_spread(own, near, weight))
+    near, weight = r[~far], fit.weight[~far]
+    if (choices := fit.family.likelihood.choices) is not None:
+        inside = ~choices.at_ends(fit.y)  # where noise ends nothing lies beyond
+        near, weight, far = r[~far & inside], fit.weight[~far & inside], far & inside
+    if fit.family.likelihood.link is not None:
+        found = list(_spread(fit, near, weight))
         yield from found
         if found:
             return
-    tails = own.is_real and near.size >= 50 and _long_tails(near)
+    tails = fit.is_real and near.size >= 50 and _long_tails(near)
     if not tails and not far.any():
         return
     rows = np.flatnonzero(far)
@@ -172,10 +172,10 @@ def _of_responses(own: _Checked) -> Iterator[Misfit]:
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
         much = (
-            f"{own.named(rows)} of {n:.10g} {lie} where the fit expects one row in"
+            f"{fit.named(rows)} of {n:.10g} {lie} where the fit expects one row in"
             f" {n / ALARM.level:.2g}"
         )
-    student = own.family.likelihood.name in ("gaussian", "least-squares")
+    student = fit.family.likelihood.name in ("gaussian", "least-squares")
     other = " Compare likelihood 'student-t'." if student else ""
     yield (
         MisfitWarning,
@@ -202,10 +202,10 @@ def _kurtosis(r: FloatArray) -> float:
     return float(np.mean((r - r.mean()) ** 4) / np.var(r) ** 2)
 
 
-def _spikes(own: _Checked) -> Iterator[Misfit]:
+def _spikes(fit: _Checked) -> Iterator[Misfit]:
     """A value of a real response that occurs much more often than those beside it."""
-    values, index = np.unique(own.y, return_inverse=True)
-    counts = np.bincount(index, own.weight)
+    values, index = np.unique(fit.y, return_inverse=True)
+    counts = np.bincount(index, fit.weight)
     top = int(np.argmax(counts))
     beside = np.r_[counts[max(top - 5, 0) : top], counts[top + 1 : top + 6]]
     # Ties are what is more than once: of numbers on a continuum there are none.
@@ -220,55 +220,55 @@ def _spikes(own: _Checked) -> Iterator[Misfit]:
         other = " If y was cut off there, give it as two columns of bounds" if end else ""
         yield (
             MisfitWarning,
-            f"y is {values[top]:.6g} in {counts[top]:.10g} of {own.weight.sum():.10g} rows, and its"
+            f"y is {values[top]:.6g} in {counts[top]:.10g} of {fit.weight.sum():.10g} rows, and its"
             f" neighbours occur {beside.mean():.3g} times each: no continuous distribution has such"
             f" a spike, and experts adapt to it. Model those rows separately.{other}",
         )
 
 
-def _spread(own: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
+def _spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
     """Zeros and variance of counts, and of what has no scale, beside those of the fitted law."""
-    likelihood, said, small = own.family.likelihood, [], False
+    likelihood, facts, small = fit.family.likelihood, [], False
     name, others = likelihood.name, []
     if likelihood.counts and likelihood.ends[0] < 0.0:
-        p = own.chance_of_zero
-        expected, zeros = own.weight @ p, float(own.weight[own.y == 0].sum())
+        p = fit.chance_of_zero
+        expected, zeros = fit.weight @ p, float(fit.weight[fit.y == 0].sum())
         if zeros - expected > -special.ndtri(ALARM.level) * np.sqrt(
-            own.weight**2 @ (p * (1.0 - p))
+            fit.weight**2 @ (p * (1.0 - p))
         ):
-            said.append(f"are 0 in {zeros:.10g} rows where the fit expects {expected:.1f}")
+            facts.append(f"are 0 in {zeros:.10g} rows where the fit expects {expected:.1f}")
             small = True
             others.append(f"zero-inflated-{name}")
     if not any(channel.log for channel in likelihood.channels):
-        left = weight.sum() - own.edf
+        left = weight.sum() - fit.edf
         z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
         if abs(z) > -special.ndtri(ALARM.level / 2.0):
-            said.append(
+            facts.append(
                 f"vary {weight @ near**2 / left:.2f} times as much as the fitted distribution"
             )
             small |= z > 0.0
             free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
             others += [free] * (free != name)
-    if said:
+    if facts:
         known = [f"'{other}'" for other in others if other in LIKELIHOODS]
         yield (
             MisfitWarning,
-            f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(said)}: standard"
+            f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(facts)}: standard"
             f" errors are {'too small' if small else 'wrong'}."
             f" {'Compare ' * bool(known)}{' and '.join(known)}{', or use' if known else 'Use'}"
             " cov_type='HC0'; see result.explain()",
         )
 
 
-def _of_dependence(own: _Checked) -> Iterator[Misfit]:
+def _of_dependence(fit: _Checked) -> Iterator[Misfit]:
     """Rows that repeat each other, or are more alike than the fit explains."""
-    read = list(own.family.read)
-    X = own.data.X[:, read]
-    n = len(own.y)
-    if not read or n < 10:
+    inputs = list(fit.family.read)
+    X = fit.data.X[:, inputs]
+    n = len(fit.y)
+    if not inputs or n < 10:
         return
     _, first, group = np.unique(_as_one(X), return_index=True, return_inverse=True)
-    copies = _copies(own, first[group])
+    copies = _copies(fit, first[group])
     if copies:
         yield (
             DependentRowsWarning,
@@ -277,12 +277,12 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
             " groups=, or use cov_type='cluster'; see result.explain()",
         )
         return
-    if own.family.likelihood.support is not None:
+    if fit.family.likelihood.support is not None:
         return
-    r = bounded(own.residuals)
+    r = bounded(fit.residuals)
     r = (r - r.mean()) / max(float(r.std()), TINY)
-    places = [(None, group)] if len(read) > 1 else []
-    places += [(j, np.unique(X[:, c], return_inverse=True)[1]) for c, j in enumerate(read)]
+    places = [(None, group)] if len(inputs) > 1 else []
+    places += [(j, np.unique(X[:, c], return_inverse=True)[1]) for c, j in enumerate(inputs)]
     for column, index in places:
         size = np.bincount(index)
         sums = np.bincount(index, r) ** 2
@@ -292,18 +292,18 @@ def _of_dependence(own: _Checked) -> Iterator[Misfit]:
             continue
         statistic = float(np.sum(sums[several] / size[several]))
         if special.chdtrc(groups, statistic) * len(places) < ALARM.level:
-            names = own.data.features
-            of = "inputs" if column is None else f"column {names[column] if names else column}"
+            names = fit.data.features
+            what = "inputs" if column is None else f"column {names[column] if names else column}"
             yield (
                 DependentRowsWarning,
-                f"rows with equal values of {of} are more similar than the fit explains ({groups}"
+                f"rows with equal values of {what} are more similar than the fit explains ({groups}"
                 f" values, chi-square {statistic:.0f} with {groups} degrees of freedom). If these"
                 " rows belong to one subject, standard errors are too small: use groups= or"
                 " cov_type='cluster'. Otherwise the effect may be curved: use cr() or C(). See"
                 " result.explain()",
             )
             return
-    steps = np.diff(own.y)
+    steps = np.diff(fit.y)
     ordered = np.all(steps >= 0) or np.all(steps <= 0)
     z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), TINY)))
     if not ordered and z > -special.ndtri(ALARM.level):
@@ -321,14 +321,14 @@ def _as_one(X: FloatArray) -> FloatArray:
     return np.sum(X * np.sqrt(np.arange(2, X.shape[1] + 2)), axis=1)
 
 
-def _copies(own: _Checked, lead: IntArray) -> int:
+def _copies(fit: _Checked, lead: IntArray) -> int:
     """Rows that repeat the response of the first row with their inputs, where chance does not."""
     later = lead != np.arange(lead.size)
-    copies = int(np.sum(own.y[later] == own.y[lead[later]]))
+    copies = int(np.sum(fit.y[later] == fit.y[lead[later]]))
     if copies < ALARM.share * lead.size:
         return 0
-    step = float(np.diff(np.unique(own.y)).min(initial=np.inf)) if own.is_real else 1.0
-    chance = np.nan_to_num(own.densities[lead[later]] * step, nan=1.0)
+    step = float(np.diff(np.unique(fit.y)).min(initial=np.inf)) if fit.is_real else 1.0
+    chance = np.nan_to_num(fit.densities[lead[later]] * step, nan=1.0)
     share = float(np.minimum(chance, 1.0).mean())
     # Halfway to always: a law that misses levels of discrete inputs makes no copies.
     certain = copies > 0.5 * (1.0 + share) * later.sum()
@@ -355,14 +355,14 @@ def _sizes(result: Any) -> FloatArray:
 
 def _count_own(family: Any, known: Identified, i: int) -> int:
     """Degrees of freedom of expert i that no other expert shares; equal ones count once."""
-    own: set[int] = set()
+    places: set[int] = set()
     for c in range(family.first_expert_channel, len(family.channels)):
         if not family.channels[c].shared:
-            own |= {*range(first := int(family.index[i, c]), first + int(family.width[c]))}
-    own &= {*np.flatnonzero(known.estimated).tolist()}
-    related = np.linalg.matrix_rank(known.aliased[sorted(own)]) if known.aliased.size else 0
+            places |= {*range(first := int(family.index[i, c]), first + int(family.width[c]))}
+    places &= {*np.flatnonzero(known.estimated).tolist()}
+    related = np.linalg.matrix_rank(known.aliased[sorted(places)]) if known.aliased.size else 0
     ties = [{*tie.tolist()} for tie in family.ties]
-    return len(own.difference(*ties)) + sum(tie <= own for tie in ties) - int(related)
+    return len(places.difference(*ties)) + sum(tie <= places for tie in ties) - int(related)
 
 
 def _of_experts(result: Any, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
@@ -372,11 +372,11 @@ def _of_experts(result: Any, rows: Data, sizes: FloatArray | None) -> Iterator[M
         return
     what = "rows" if rows.groups is None else "groups"
     for i, size in enumerate(_sizes(result) if sizes is None else sizes):
-        own = _count_own(family, result.identified, i)
-        if size < ALARM.enough * own:
+        n_free = _count_own(family, result.identified, i)
+        if size < ALARM.enough * n_free:
             yield (
                 FewRowsWarning,
-                f"expert {i + 1} has {size:.1f} {what} for {own} parameters: it describes these"
+                f"expert {i + 1} has {size:.1f} {what} for {n_free} parameters: it describes these"
                 f" {what} only, and its standard errors and intervals are too small. Use fewer"
                 " experts, or common coefficients (equal=); see result.explain()",
             )

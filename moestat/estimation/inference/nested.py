@@ -138,8 +138,8 @@ def check_inside(small: Any, large: Any) -> None:
     room = _ALIKE * np.maximum(1.0, np.abs(theta))
     outside = given & ((theta < lower - room) | (theta > upper + room))
     apart = np.abs(family.pin(theta) - theta) > room
-    for own in family.ties:
-        apart[own] |= np.abs(theta[own] - theta[own].mean()) > room[own].max()
+    for tie in family.ties:
+        apart[tie] |= np.abs(theta[tie] - theta[tie].mean()) > room[tie].max()
     wrong = np.flatnonzero(outside | apart)
     if wrong.size:
         names = ", ".join(family.param_names[j] for j in wrong[:3])
@@ -147,8 +147,8 @@ def check_inside(small: Any, large: Any) -> None:
             "restricted is not a special case of full: bounds or constraints of the full model"
             f" exclude its estimate, by {names}"
         )
-    there, here = llf_at(large, theta), small.llf
-    if not abs(there - here) <= 1e-4 + 1e-9 * abs(here):
+    embedded_llf, restricted_llf = llf_at(large, theta), small.llf
+    if not abs(embedded_llf - restricted_llf) <= 1e-4 + 1e-9 * abs(restricted_llf):
         raise ValueError(
             "restricted is not a special case of full: no parameters of the full model give the"
             f" restricted density ({small.family.gate.name} gate against {family.gate.name}, or"
@@ -173,11 +173,11 @@ def _embedded(small: Any, large: Any) -> FloatArray:
         if intercept in given and channel.axis is None:
             blocks[intercept] = np.broadcast_to(given[intercept], blocks[intercept].shape).copy()
     for name in {c.slope for c in family.channels if c.slope is not None} & given.keys():
-        own = np.asarray(given[name])
-        blocks[name] = own @ matrix.T
+        coefficients = np.asarray(given[name])
+        blocks[name] = coefficients @ matrix.T
         owner = next(c.intercept for c in family.channels if c.slope == name)
         if owner in blocks:
-            blocks[owner] = blocks[owner] + own @ constant
+            blocks[owner] = blocks[owner] + coefficients @ constant
     for name in {c.products for c in family.channels if c.products is not None} & given.keys():
         blocks[name] = np.asarray(given[name])
     for name in {c.intercept for c in family.channels if c.axis is not None} & given.keys():
@@ -199,9 +199,9 @@ def _are_nested(small: Any, large: Any) -> bool:
 
 def _offset(result: Any) -> FloatArray:
     """What is added to the predictors of all experts (n,)."""
-    own = result.family.offset_input
+    offset = result.family.offset_input
     X = result.rows.X
-    return np.zeros(len(X)) if own is None else own[1] * X[:, own[0]]
+    return np.zeros(len(X)) if offset is None else offset[1] * X[:, offset[0]]
 
 
 @door(full="MoEResults")

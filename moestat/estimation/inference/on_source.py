@@ -49,8 +49,8 @@ def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> Fl
         return inner.outward_matrix(V @ M @ V)
     if result.data.groups is not None and (groups, strata) == (None, None):
         M, count = np.zeros((family.n_params,) * 2), 0
-        for own, number in rows.map_parts(partial(_squares, family, theta)):
-            M, count = M + own, count + number
+        for squares, number in rows.map_parts(partial(_squares, family, theta)):
+            M, count = M + squares, count + number
         return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
     M = _middle_of_labels(rows, family, theta, kind, groups, strata, result.data.groups is not None)
     return inner.outward_matrix(V @ M @ V)
@@ -128,8 +128,12 @@ def _middle_of_labels(
     for found_in_part in each:
         for labels, number, total, square in found_in_part:
             if groups is None:
-                own = alone.setdefault(labels, [0, 0.0, 0.0])
-                own[0], own[1], own[2] = own[0] + number, own[1] + total, own[2] + square
+                stratum_sums = alone.setdefault(labels, [0, 0.0, 0.0])
+                stratum_sums[0], stratum_sums[1], stratum_sums[2] = (
+                    stratum_sums[0] + number,
+                    stratum_sums[1] + total,
+                    stratum_sums[2] + square,
+                )
             else:
                 sums[labels] = sums.get(labels, 0.0) + total
         check_room(
@@ -138,7 +142,7 @@ def _middle_of_labels(
             "; take HC0, or larger groups",
         )
     if groups is None:
-        return sum(_of_stratum(labels, *own) for labels, own in alone.items())  # type: ignore[return-value]
+        return sum(_of_stratum(labels, *stratum_sums) for labels, stratum_sums in alone.items())  # type: ignore[return-value]
     scores = np.array([*sums.values()])
     if kind == "cluster":
         return scores.T @ scores * scale_of_clusters(len(scores))
@@ -172,8 +176,8 @@ def _sums_by_labels(
     part = reader.sample(block)
     scores = rows_of_scores(family, part, theta) * part.weight[:, None]
     used = reader.names(block, 0)
-    own = [labels[name][used] for name in columns.values()]
-    codes = [np.unique(each, return_inverse=True) for each in own]
+    used_labels = [labels[name][used] for name in columns.values()]
+    codes = [np.unique(each, return_inverse=True) for each in used_labels]
     pairs, place = np.zeros((1, 0), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
     if codes:
         stacked = np.column_stack([code.reshape(-1) for _, code in codes])

@@ -178,10 +178,10 @@ def bootstrap_lrt(
 
     def ratios(sets: list[Data]) -> FloatArray:
         looked = partial(_searched if "starts" in options else _grown, small, large.family)
-        own = {**options, "threads": threads}
+        solving = {**options, "threads": threads}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
-            pairs = looked(sets, generator.spawn(1)[0], own)
+            pairs = looked(sets, generator.spawn(1)[0], solving)
         heights = [
             [f.log_likelihood if f.certificate.certified else np.nan for f in fits]
             for fits in pairs
@@ -214,27 +214,27 @@ def bootstrap_lrt(
             if not values.size:
                 raise
             warn_caller(f"interrupted: {values.size} resamples were fitted", InterruptedWarning)
-    kept = np.isfinite(values)
-    return OrderTest(observed, np.maximum(values[kept], 0.0), count, int(np.sum(~kept)))
+    certified = np.isfinite(values)
+    return OrderTest(observed, np.maximum(values[certified], 0.0), count, int(np.sum(~certified)))
 
 
 def _searched(
     small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
 ) -> list[list[MoEResults]]:
-    """Fits of both models to data sets from starts of the user's."""
+    """Fits of both models to each data set, from the starting values that the user gave."""
     return [
-        Settings(rng=rng.spawn(1)[0], **options).fit_all([(own, one) for one in sets])
-        for own in (small.family, larger)
+        Settings(rng=rng.spawn(1)[0], **options).fit_all([(model, one) for one in sets])
+        for model in (small.family, larger)
     ]
 
 
 def _grown(
     small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
 ) -> list[list[MoEResults]]:
-    """Fits from the parameters that the data are drawn from, and from these with experts more."""
-    own = [GivenStarts(small.theta[None])]
+    """Fits of the small model from the truth, then of the larger model from these."""
+    starts = [GivenStarts(small.theta[None])]
     pairs = [(small.family, one) for one in sets]
-    before = Settings(rng=rng.spawn(1)[0], starts=own, **options).fit_all(pairs)
+    before = Settings(rng=rng.spawn(1)[0], starts=starts, **options).fit_all(pairs)
     after = []
     for one, fitted in zip(sets, before, strict=True):
         assert fitted.standard is not None

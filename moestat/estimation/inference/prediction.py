@@ -255,17 +255,21 @@ def extrapolation(
     centre, spread = rows.mean(axis=0), rows.std(axis=0)
     spread = np.where(spread > 0.0, spread, 1.0)
     chance = family.gate_probabilities(theta, rows)
-    here, there = _features(rows, centre, spread), _features(X, centre, spread)
-    own, new = np.zeros(len(rows)), np.zeros(len(X))
+    row_features, new_features = _features(rows, centre, spread), _features(X, centre, spread)
+    row_leverage, new_leverage = np.zeros(len(rows)), np.zeros(len(X))
     for share, elsewhere in zip(chance.T, family.gate_probabilities(theta, X).T, strict=True):
-        values, vectors = np.linalg.eigh(here.T @ (here * (weight * share)[:, None]))
+        values, vectors = np.linalg.eigh(
+            row_features.T @ (row_features * (weight * share)[:, None])
+        )
         known = values > ZERO_CURVATURE * max(float(values[-1]), TINY)
         root = vectors[:, known] / np.sqrt(values[known])
-        own += share * np.sum((here @ root) ** 2, axis=1)
-        leverage = np.sum((there @ root) ** 2, axis=1)
-        untold = np.abs(there @ vectors[:, ~known]).max(axis=1, initial=0.0) > _OUT_OF_SPAN
-        new += np.where(elsewhere > 0.0, elsewhere * np.where(untold, np.inf, leverage), 0.0)
-    return new / own.max()
+        row_leverage += share * np.sum((row_features @ root) ** 2, axis=1)
+        leverage = np.sum((new_features @ root) ** 2, axis=1)
+        untold = np.abs(new_features @ vectors[:, ~known]).max(axis=1, initial=0.0) > _OUT_OF_SPAN
+        new_leverage += np.where(
+            elsewhere > 0.0, elsewhere * np.where(untold, np.inf, leverage), 0.0
+        )
+    return new_leverage / row_leverage.max()
 
 
 def _features(X: FloatArray, centre: FloatArray, spread: FloatArray) -> FloatArray:

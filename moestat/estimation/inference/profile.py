@@ -57,13 +57,13 @@ class Profile:
 
     def __str__(self) -> str:
         low, high = self.interval
-        said = f"{self.name}: {1.0 - self.alpha:.4g} profile interval ({low:.4g}, {high:.4g})"
+        text = f"{self.name}: {1.0 - self.alpha:.4g} profile interval ({low:.4g}, {high:.4g})"
         far = zip(self.interval, (self.values[0], self.values[-1]), strict=True)
         ends = [f"{seen:.4g}" for end, seen in far if not np.isfinite(end)]
         if not ends:
-            return said
+            return text
         return (
-            f"{said}. Followed to {' and '.join(ends)}, the log-likelihood stays above the cut:"
+            f"{text}. Followed to {' and '.join(ends)}, the log-likelihood stays above the cut:"
             " no finite end there"
         )
 

@@ -268,12 +268,12 @@ def _power_law(
     curve = np.column_stack([sizes, np.sqrt(means), *ends])
     distance = np.abs(np.log(sizes / centre))
     near = distance <= max(np.log(REQUIRED.near), np.sort(distance)[min(3, sizes.size - 1)])
-    logs, own = np.log(sizes[near]), np.column_stack([means, draws])[near]
+    logs, squares_near = np.log(sizes[near]), np.column_stack([means, draws])[near]
     count = np.sqrt([each.size for each in squares])[near]
-    lines = np.polyfit(logs, np.log(own), 1, w=count)
+    lines = np.polyfit(logs, np.log(squares_near), 1, w=count)
     for _ in range(REQUIRED.rounds):
         mean = np.exp(np.outer(logs, lines[0]) + lines[1])
-        lines = lines + np.polyfit(logs, np.clip(own / mean - 1.0, -1.0, 1.0), 1, w=count)
+        lines = lines + np.polyfit(logs, np.clip(squares_near / mean - 1.0, -1.0, 1.0), 1, w=count)
     (slope, *slopes), (level, *levels) = 0.5 * lines
     slopes, levels = np.array(slopes), np.array(levels)
     fall = slopes < 0.0
@@ -378,12 +378,12 @@ class Merged:
     def smaller(self) -> tuple[Family, FloatArray]:
         """The truth with one expert for each that differs."""
         atoms, shared = self.family.split(self.theta)
-        kept = atoms[[group[0] for group in self.groups]]
+        merged = atoms[[group[0] for group in self.groups]]
         column = self.family.mass_column
         if column is not None:
-            kept[:, column] = [np.logaddexp.reduce(atoms[group, column]) for group in self.groups]
+            merged[:, column] = [np.logaddexp.reduce(atoms[group, column]) for group in self.groups]
         small = self.family.with_experts(len(self.groups))
-        return small, small.pin(small.join(kept, shared))
+        return small, small.pin(small.join(merged, shared))
 
     def square(self, end: MoEResults) -> float:
         """Mean squared error over the fitted experts next to those asked for, by their masses.
@@ -393,8 +393,11 @@ class Merged:
         family = self.family
         nodes, share = self.law.quadrature(family.n_features, REQUIRED.nodes)
         small, truth = self.smaller()
-        here, there = family.predictors(end.theta, nodes), small.predictors(truth, nodes)
-        gaps = np.sum((here[:, None] - there[None]) ** 2 @ share, axis=2)
+        fitted_lines, true_lines = (
+            family.predictors(end.theta, nodes),
+            small.predictors(truth, nodes),
+        )
+        gaps = np.sum((fitted_lines[:, None] - true_lines[None]) ** 2 @ share, axis=2)
         nearest = np.argmin(gaps, axis=1)
         mass = share @ family.gate_probabilities(end.theta, nodes.T)
         atoms, shared = family.split(end.theta)
@@ -403,9 +406,9 @@ class Merged:
         labels = sorted({*np.flatnonzero(asked.any(axis=1)).tolist(), family.n_experts - 1})
         cells = []
         for label in labels:
-            own = next(g for g, group in enumerate(self.groups) if label in group)
-            cell = np.flatnonzero(nearest == own)
-            cells.append(cell if cell.size else [int(np.argmin(gaps[:, own]))])
+            nearest_group = next(g for g, group in enumerate(self.groups) if label in group)
+            cell = np.flatnonzero(nearest == nearest_group)
+            cells.append(cell if cell.size else [int(np.argmin(gaps[:, nearest_group]))])
         errors, weights = [], []
         for chosen in product(*cells):
             order = np.arange(family.n_experts)

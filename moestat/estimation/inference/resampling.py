@@ -40,7 +40,8 @@ class Refits:
     """Fits to B resamples."""
 
     params: FloatArray  # (B, P): estimates; rows of fits that failed or are not certified are NaN
-    told: np.ndarray  # (B, q): whether the resample tells what was asked for
+    # (B, q): whether the resample determines each of the functions that were asked for
+    determined: np.ndarray
     n_failed: int  # fits that raised an exception
     n_uncertified: int  # fits that ended without a certificate
 
@@ -56,14 +57,14 @@ def refit(
 ) -> Refits:
     """Fit the model of a problem, with its penalty, to each sample from one start (P,).
 
-    Of functions with derivatives `asked` (q, P) it says which resamples tell them.  A `target` of
-    passes over blocks reads the rows once for a batch of resamples.
+    The result says which resamples determine functions with derivatives `asked` (q, P).  A `target`
+    of passes over blocks reads the rows once for a batch of resamples.
 
     Interrupted, it has the fits so far, and warns; before two of them it raises.
     """
     family = model.family
     params: list[FloatArray] = []
-    told: list[np.ndarray] = []
+    determined: list[np.ndarray] = []
     rows = np.empty((0, family.n_params)) if asked is None else asked
     failed = uncertified = 0
     solver, start = Newton(), np.clip(start, family.lower, family.upper)
@@ -78,24 +79,24 @@ def refit(
             ends = attempt([solver.steps(p, start) for p in problems], problems, target)
             for problem, end in zip(problems, ends, strict=True):
                 params.append(np.full(family.n_params, np.nan))
-                told.append(np.zeros(len(rows), dtype=bool))
+                determined.append(np.zeros(len(rows), dtype=bool))
                 if not isinstance(end, Solution):
                     failed += 1
                 elif not end.certificate.certified:
                     uncertified += 1
                 else:
-                    params[-1], told[-1] = end.theta, _told(problem, end, rows)
+                    params[-1], determined[-1] = end.theta, _determined(problem, end, rows)
             if report is not None:
                 report.count(len(params))
     except KeyboardInterrupt:
         if len(params) < 2:
             raise
         warn_caller(f"interrupted: {len(params)} resamples were fitted", InterruptedWarning)
-    return Refits(np.array(params), np.array(told), failed, uncertified)
+    return Refits(np.array(params), np.array(determined), failed, uncertified)
 
 
-def _told(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray:
-    """Which functions with derivatives (q, P) a resample tells: none of a level that it lacks."""
+def _determined(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray:
+    """Which functions with derivatives (q, P) a resample determines: none of a level it lacks."""
     if not len(rows):
         return np.zeros(0, dtype=bool)
     metric = channel_metric(problem, end.theta)
@@ -151,9 +152,9 @@ def parametric_samples(
     if data.begin is not None:
         if np.any(data.weight != 1.0):
             raise ValueError("kind 'parametric': rows of groups must have weight 1")
-        own = family if given is None else replace(family, likelihood=given(y))
+        conditional = family if given is None else replace(family, likelihood=given(y))
         for _ in range(count):
-            yield replace(data, y=draw_in_groups(own, theta, data, rng))
+            yield replace(data, y=draw_in_groups(conditional, theta, data, rng))
         return
     X = data.X
     if np.any(data.weight != 1.0):
@@ -162,6 +163,6 @@ def parametric_samples(
     weight = np.ones(X.shape[1])
     inputs = AtInputs(Sample(np.ascontiguousarray(X), np.empty(0), weight))
     for _ in range(count):
-        own = family if given is None else replace(family, likelihood=given(y))
-        _, drawn = sample(own, theta, weight.size, rng, inputs)
+        conditional = family if given is None else replace(family, likelihood=given(y))
+        _, drawn = sample(conditional, theta, weight.size, rng, inputs)
         yield Sample(inputs.data.X, family.likelihood.encode(drawn, family.n_classes), weight)

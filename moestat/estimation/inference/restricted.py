@@ -164,8 +164,8 @@ def negative_log_likelihood(problem: Problem) -> Curve:
     """The objective of a fit as a function of its parameters (P,)."""
 
     def evaluate(phi: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        here = problem.evaluate(Request(Objective.OBSERVED, phi))
-        return here.value, here.gradient, here.hessian
+        evaluation = problem.evaluate(Request(Objective.OBSERVED, phi))
+        return evaluation.value, evaluation.gradient, evaluation.hessian
 
     return evaluate
 

@@ -221,10 +221,10 @@ class Selection:
         k = self.table["k"]
         formulas = list(dict.fromkeys(key[0] for key in self.results if isinstance(key, tuple)))
         if formulas:
-            of = np.array([formulas.index(key[0]) for key in self.results])
+            formula_index = np.array([formulas.index(key[0]) for key in self.results])
             sign = -1.0 if self.criterion == "cv" else 1.0
             value = sign * self.table[self.criterion]
-            lines = [(text, of == j, value) for j, text in enumerate(formulas)]
+            lines = [(text, formula_index == j, value) for j, text in enumerate(formulas)]
             what = f"{self.criterion.upper()} less its minimum"
             if sign < 0.0:
                 what = "mean log-density of held-out rows below the best"
@@ -382,13 +382,13 @@ def select(
     ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
         given = {**options, "weights": _weights_of(options, sample_weight)}
-        read = shared_source(formulas, data, family, given)
-        if read is not data and parts is not None:
+        fitted_data = shared_source(formulas, data, family, given)
+        if fitted_data is not data and parts is not None:
             raise ValueError(
                 "folds: cross-validation needs the table in memory; for a source use aic, bic,"
                 " hqic or icl"
             )
-        data = read
+        data = fitted_data
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError(
@@ -398,14 +398,14 @@ def select(
         refuse_names_of_columns(options)
         reading = {name: options.pop(name) for name in list(options) if name in _READING}
         given = options if isinstance(family, Family) else {**options, "n_experts": 1}
-        model, read = read_data(family, X, y, sample_weight, given, **reading)
+        model, fitted_data = read_data(family, X, y, sample_weight, given, **reading)
         check_likelihood("select", model)
-        if prior is None and sizes[-1] > len(read.weight):
+        if prior is None and sizes[-1] > len(fitted_data.weight):
             raise ValueError(
-                f"k must be at most the number of rows {len(read.weight)}, got {sizes[-1]}"
+                f"k must be at most the number of rows {len(fitted_data.weight)}, got {sizes[-1]}"
             )
         by_name = not isinstance(family, Family) and "starts" not in solving
-        fits = [partial(_by_data, model, read, by_name)]
+        fits = [partial(_by_data, model, fitted_data, by_name)]
     steps = [(made, way, size) for made in fits for way in ways for size in sizes]
     shown = [formulas if len(fits) > 1 else [None], priors if len(ways) > 1 else [None], sizes]
     parted = [tuple(part for part in parts_of if part is not None) for parts_of in product(*shown)]
@@ -416,14 +416,14 @@ def select(
     with reported("select", verbose, len(keys), "fits") as report:
         try:
             for key, (made, way, size) in zip(keys, steps, strict=True):
-                own = generator.spawn(1)[0]
+                child_rng = generator.spawn(1)[0]
                 # Of one model each fit begins from the one before, too.
                 before = None if size == sizes[0] else list(results.values())[-1]
-                result = made(way, before, size, own)
+                result = made(way, before, size, child_rng)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
                     labels = fold_labels(result.rows, parts, generator)
-                cv = np.nan if labels is None else _held_out(result, labels, own, way)
+                cv = np.nan if labels is None else _held_out(result, labels, child_rng, way)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
                 report.count(len(results))
@@ -519,7 +519,7 @@ def _by_formula(
 
 def _by_data(
     model: Family,
-    read: Data,
+    data: Data,
     by_name: bool,
     solving: Mapping[str, Any],
     before: MoEResults | None,
@@ -532,7 +532,7 @@ def _by_data(
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
     settings = Settings(rng=rng, by_weight=by_name, **solving)
-    return settings.fit(model.with_experts(size), read)
+    return settings.fit(model.with_experts(size), data)
 
 
 def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
@@ -563,8 +563,8 @@ def _held_out(
 
 def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]:
     """The model and the data of the rows (n,) that are marked."""
-    own = data.at(which)
-    return read_data(model, own.X, own.y, own.weight, {}, groups=own.groups)
+    part = data.at(which)
+    return read_data(model, part.X, part.y, part.weight, {}, groups=part.groups)
 
 
 def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:

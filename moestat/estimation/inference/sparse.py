@@ -35,33 +35,33 @@ class SparseData:
 
     def __init__(
         self,
-        own: Family,
-        read: Data,
+        family: Family,
+        data: Data,
         l1_ratio: float,
         together: str,
         gate_factor: float,
         variance: float | None,
     ) -> None:
-        _check(own)
-        self.own, self.read, self.l1_ratio, self.together = own, read, l1_ratio, together
+        _check(family)
+        self.family, self.data, self.l1_ratio, self.together = family, data, l1_ratio, together
         self.prior = Prior(None, None, variance)
         check_room(
-            8.0 * PATH.matrices * own.n_params**2, f"X: a path of {own.n_params:,} parameters"
+            8.0 * PATH.matrices * family.n_params**2, f"X: a path of {family.n_params:,} parameters"
         )
-        self.standard = standardise(FitJob(own, read, prior=self.prior).problem())
+        self.standard = standardise(FitJob(family, data, prior=self.prior).problem())
         inner = self.standard.problem
         if len(inner.data.X) >= inner.data.size - 1:
-            inner = replace(inner, family=_with_floor(inner.family, own))
+            inner = replace(inner, family=_with_floor(inner.family, family))
         law = self.prior.penalty(inner.family, data_units(inner.data))
         inner = PenalisedProblem(inner.family, inner.data, penalty=law)
         self.problem = inner
-        nothing = Groups(np.full(own.n_params, -1), np.ones(0))
-        of, weight = _grouping(SparseProblem(inner, nothing), together, gate_factor)
-        self.sparse = SparseProblem(inner, Groups(of, weight, l1_ratio))
-        self.penalised = of >= 0
-        self.in_gate = np.zeros(own.n_params, dtype=bool)
-        for name in {c.slope for c in own.gate.channels(own.n_features) if c.slope}:
-            self.in_gate[own.blocks[name]] = True
+        nothing = Groups(np.full(family.n_params, -1), np.ones(0))
+        group, weight = _grouping(SparseProblem(inner, nothing), together, gate_factor)
+        self.sparse = SparseProblem(inner, Groups(group, weight, l1_ratio))
+        self.penalised = group >= 0
+        self.in_gate = np.zeros(family.n_params, dtype=bool)
+        for name in {c.slope for c in family.gate.channels(family.n_features) if c.slope}:
+            self.in_gate[family.blocks[name]] = True
         if not weight.size:
             raise ValueError("X: the model has no slopes that a penalty could make 0")
 
@@ -77,7 +77,7 @@ class SparseData:
 
     def plain(self, theta: FloatArray) -> FloatArray:
         """Parameters (P,) of the family: slopes as they are, with references at 0."""
-        return self.own.pin(self.sparse.scaled.outward(theta))
+        return self.family.pin(self.sparse.scaled.outward(theta))
 
     def outward(self, theta: FloatArray) -> FloatArray:
         """Parameters (P,) in the units of the data."""
@@ -90,7 +90,7 @@ class SparseData:
 
     def count(self, theta: FloatArray) -> int:
         """Penalised coefficients (P,) that are not 0; of a gate's input at most k - 1."""
-        family, nonzero = self.own, (theta != 0.0) & self.sparse.single & self.penalised
+        family, nonzero = self.family, (theta != 0.0) & self.sparse.single & self.penalised
         total = int(nonzero.sum())
         for name in family.gate.translations:
             at = family.blocks[name]
@@ -111,9 +111,10 @@ class SparseData:
     def collapsed(self, theta: FloatArray) -> tuple[int, ...]:
         """Experts whose scale is on its floor."""
         family = self.sparse.family
-        own = [family.blocks[name] for name in family.likelihood.scales]
+        scale_places = [family.blocks[name] for name in family.likelihood.scales]
         low = [
-            (theta[at] <= family.lower[at]) & (family.lower[at] < family.upper[at]) for at in own
+            (theta[at] <= family.lower[at]) & (family.lower[at] < family.upper[at])
+            for at in scale_places
         ]
         return tuple(np.flatnonzero(np.any(low, axis=0)).tolist()) if low else ()
 
@@ -126,26 +127,28 @@ class SparseData:
         return stationary and not self.collapsed(end.theta)
 
     def search(self, inputs: Sequence[int], rng: np.random.Generator) -> FloatArray:
-        """Parameters (P,) of the best fit without penalty that reads some of the inputs only."""
-        own, read = self.own, self.read
-        kept = sorted({*inputs, *(() if own.offset_input is None else (own.offset_input[0],))})
-        X = read.X[:, kept] if kept else np.zeros((len(read.y), 1))
-        small = _reading(own, kept)
+        """Parameters (P,) of the best unpenalised fit that uses only some of the inputs."""
+        family, data = self.family, self.data
+        columns = sorted(
+            {*inputs, *(() if family.offset_input is None else (family.offset_input[0],))}
+        )
+        X = data.X[:, columns] if columns else np.zeros((len(data.y), 1))
+        small = _reading(family, columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
-            own_rows = replace(read, X=np.ascontiguousarray(X), features=None, formula=None)
-            found = Settings(rng=rng, prior=self.prior).fit(small, own_rows).standard
-        assert found is not None
-        theta = np.zeros(own.n_params)
-        used = (slopes_of(small) < 0) | bool(kept)
-        theta[np.isin(self.sparse.input_of, [-1, *kept])] = found.solution.theta[used]
+            own_rows = replace(data, X=np.ascontiguousarray(X), features=None, formula=None)
+            standard = Settings(rng=rng, prior=self.prior).fit(small, own_rows).standard
+        assert standard is not None
+        theta = np.zeros(family.n_params)
+        used = (slopes_of(small) < 0) | bool(columns)
+        theta[np.isin(self.sparse.input_of, [-1, *columns])] = standard.solution.theta[used]
         return self.sparse.scaled.inward(theta)
 
     def path(
         self,
         penalties: FloatArray | tuple[int, float],
         rng: np.random.Generator,
-        said: Callable[[int], None] = lambda done: None,
+        report: Callable[[int], None] = lambda done: None,
     ) -> tuple[FloatArray, list[Stationary]]:
         """Penalties (m,), or so many down to a share of the largest, and a fit for each.
 
@@ -169,9 +172,9 @@ class SparseData:
                 if ends and self.degrees(ends[-1]) > most:
                     break
                 ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
-                said(len(ends))
+                report(len(ends))
             height = min(self.bic(end) for end in ends)
-            if self.own.n_experts == 1 or not height < best - PATH.gain:
+            if self.family.n_experts == 1 or not height < best - PATH.gain:
                 return penalties[: len(ends)], self._in_order(ends)
             best = height
             found = [
@@ -233,7 +236,7 @@ class SparseData:
     def _candidates(self, ends: Sequence[Stationary]) -> set[tuple[int, ...]]:
         """Sets of inputs that fits have chosen, some of those small enough to be searched."""
         known = {self.sparse.inputs_of(end.theta != 0.0): end for end in ends}
-        small = [own for own in known if self._n_parameters(own) <= self.rows / 2.0]
+        small = [inputs for inputs in known if self._n_parameters(inputs) <= self.rows / 2.0]
         at = np.linspace(0, len(small) - 1, min(PATH.chosen, len(small)))
         return {small[int(j)] for j in at}
 
@@ -243,7 +246,7 @@ class SparseData:
 
     def result(self, end: Stationary, penalty: float) -> MoEResults:
         """A fit of the path, with all that fits have."""
-        family, sparse, standard = self.own, self.sparse, self.standard
+        family, sparse, standard = self.family, self.sparse, self.standard
         theta = self.plain(end.theta)
         zero = self.penalised & (theta == 0.0) & (sparse.family.lower < sparse.family.upper)
         inner = replace(self.problem, family=_pinned(sparse.family, end.theta, zero))
@@ -279,39 +282,39 @@ class SparseData:
             # Degrees of freedom are counted, as those of the path are.
             standard=replace(made.describe(solution), penalty=None),
             prior=lasso,  # type: ignore[arg-type]
-            data=self.read,
+            data=self.data,
         )
 
 
-def _check(own: Family) -> None:
+def _check(family: Family) -> None:
     """Refuse families in which a slope of 0 is not the absence of an input."""
-    bent = any(c.axis is not None or c.products is not None for c in own.channels)
-    if own.is_regression or own.has_jumps:
+    bent = any(c.axis is not None or c.products is not None for c in family.channels)
+    if family.is_regression or family.has_jumps:
         raise ValueError("family: lasso_path needs a likelihood without jumps")
-    if bent or own.gate.scaling:
+    if bent or family.gate.scaling:
         raise ValueError(
-            f"gate: a slope of {own.gate.name!r} cannot be penalised; use a gate that is linear in"
-            " the inputs, such as 'softmax'"
+            f"gate: a slope of {family.gate.name!r} cannot be penalised; use a gate that is linear"
+            " in the inputs, such as 'softmax'"
         )
-    if own.likelihood.name.startswith("multivariate"):
+    if family.likelihood.name.startswith("multivariate"):
         raise ValueError(
             "family: lasso_path needs responses with separate scales; use a list of likelihoods"
         )
-    if own.expert.block is not None:
-        raise ValueError(f"expert: lasso_path needs linear experts, got {own.expert.name!r}")
-    if own.own_inputs is not None:
+    if family.expert.block is not None:
+        raise ValueError(f"expert: lasso_path needs linear experts, got {family.expert.name!r}")
+    if family.own_inputs is not None:
         raise ValueError("expert_inputs: lasso_path needs experts with the same inputs")
-    bounded = {c.slope for c in own.channels if c.slope} & own.given
+    bounded = {c.slope for c in family.channels if c.slope} & family.given
     if bounded:
         raise ValueError(f"bounds: {', '.join(sorted(bounded))} are penalised; leave bounds out")
 
 
-def _with_floor(inner: Family, own: Family) -> Family:
-    """The family with floors of variances where residuals of regression say nothing."""
+def _with_floor(inner: Family, original: Family) -> Family:
+    """The family with positive lower bounds of the scales, for data with fewer rows than inputs."""
     box = dict(inner.box)
-    for name in set(own.likelihood.scales) - own.given:
+    for name in set(original.likelihood.scales) - original.given:
         low, high = box[name]
-        box[name] = np.maximum(low, PATH.floor * high / own.box[name][1]), high
+        box[name] = np.maximum(low, PATH.floor * high / original.box[name][1]), high
     return replace(inner, box=box)
 
 
@@ -328,37 +331,37 @@ def _grouping(
         names = [family.channels[other].slope for other in sparse.sloped]
         block = names.index(family.channels[c].slope)  # one for all classes
         at = family.index[:, c, None] + 1 + np.arange(family.n_features)
-        own = {
+        labels = {
             "coefficients": at,
             "experts": block * family.n_features + np.arange(family.n_features),
             "inputs": np.arange(family.n_features),
         }
-        label[at] = own[together]
+        label[at] = labels[together]
         factor[at] = gate_factor if in_gate else 1.0
     label[~sparse.single] = -1
-    of = np.full(family.n_params, -1)
+    group = np.full(family.n_params, -1)
     at = np.flatnonzero(label >= 0)
-    _, of[at] = np.unique(label[at], return_inverse=True)
-    size = np.bincount(of[at]).astype(np.float64) if at.size else np.empty(0)
-    mean = np.bincount(of[at], factor[at]) / size
-    return of, np.sqrt(size) * mean
+    _, group[at] = np.unique(label[at], return_inverse=True)
+    size = np.bincount(group[at]).astype(np.float64) if at.size else np.empty(0)
+    mean = np.bincount(group[at], factor[at]) / size
+    return group, np.sqrt(size) * mean
 
 
-def _reading(own: Family, kept: Sequence[int]) -> Family:
-    """The family of some of the inputs; of one that is held at 0 where there are none."""
-    place = {f: j for j, f in enumerate(kept)}
+def _reading(family: Family, columns: Sequence[int]) -> Family:
+    """The family restricted to some inputs; without any, to one with coefficients held at 0."""
+    place = {f: j for j, f in enumerate(columns)}
 
     def those(inputs: Sequence[int] | None) -> tuple[int, ...] | None:
         return None if inputs is None else tuple(place[f] for f in inputs if f in place)
 
-    offset = own.offset_input
-    constraints = [replace(one, inputs=those(one.inputs)) for one in own.constraints]
+    offset = family.offset_input
+    constraints = [replace(one, inputs=those(one.inputs)) for one in family.constraints]
     return replace(
-        own,
-        n_features=max(len(kept), 1),
-        held=tuple(place[f] for f in own.held if f in place) if kept else (0,),
-        gate_inputs=those(own.gate_inputs) if kept else None,
-        expert_inputs=those(own.expert_inputs) if kept else None,
+        family,
+        n_features=max(len(columns), 1),
+        held=tuple(place[f] for f in family.held if f in place) if columns else (0,),
+        gate_inputs=those(family.gate_inputs) if columns else None,
+        expert_inputs=those(family.expert_inputs) if columns else None,
         offset_input=None if offset is None else (place[offset[0]], offset[1]),
         constraints=tuple(one for one in constraints if one.inputs is None or one.inputs),
     )

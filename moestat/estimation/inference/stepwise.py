@@ -96,7 +96,7 @@ def stepwise(
         )
     columns = column_names(data)
     largest = parsed(formula, columns)
-    here = _start(largest, None if start is None else parsed(start, columns), start)
+    current = _start(largest, None if start is None else parsed(start, columns), start)
     generator, everything = as_generator(rng), _terms_of(largest)
     results: dict[tuple[str, int], MoEResults] = {}
     columns_of: dict[str, list[float]] = {}
@@ -112,12 +112,14 @@ def stepwise(
         value = float(found.table[criterion][at])
         return (-value if criterion == "cv" else value), list(texts.values())[at]
 
-    height, here = best_of([here])
-    while new := [c for c in _steps(here, everything) if (_text(largest, c), size) not in results]:
-        value, there = best_of(new)
+    height, current = best_of([current])
+    while new := [
+        c for c in _steps(current, everything) if (_text(largest, c), size) not in results
+    ]:
+        value, candidate = best_of(new)
         if not value < height:
             break
-        height, here = value, there
+        height, current = value, candidate
     table = {name: np.array(column) for name, column in columns_of.items()}
     return Selection(results, table, criterion)
 
@@ -131,25 +133,25 @@ def _start(largest: Parsed, start: Parsed | None, text: Any) -> Chosen:
     """Terms to start with, checked."""
     if start is None:
         return frozenset(), frozenset()
-    own, known = _terms_of(start), _terms_of(largest)
-    extra = [_term(term) for part, all_ in zip(own, known, strict=True) for term in part - all_]
+    terms, known = _terms_of(start), _terms_of(largest)
+    extra = [_term(term) for part, all_ in zip(terms, known, strict=True) for term in part - all_]
     if extra or start.response != largest.response:
         what = f"the terms {', '.join(sorted(extra))}" if extra else "another response"
         raise ValueError(f"start: {text!r} has {what}, which the formula does not have")
-    return own
+    return terms
 
 
-def _steps(here: Chosen, everything: Chosen) -> Iterator[Chosen]:
+def _steps(current: Chosen, everything: Chosen) -> Iterator[Chosen]:
     """Choices with one term more or one less."""
     for which in (0, 1):
         for term in sorted(everything[which]):
-            now = here[which]
+            now = current[which]
             inside = {other for other in everything[which] if set(other) < set(term)}
             outside = {other for other in now if set(term) < set(other)}
             if (term in now and outside) or (term not in now and not inside <= now):
                 continue
             changed = now ^ {term}
-            yield (changed, here[1]) if which == 0 else (here[0], changed)
+            yield (changed, current[1]) if which == 0 else (current[0], changed)
 
 
 def _text(largest: Parsed, choice: Chosen) -> str:

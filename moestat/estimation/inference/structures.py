@@ -103,8 +103,8 @@ class Means:
     def contrasts(self) -> list[tuple[str, FloatArray]]:
         """That means do not differ; of shares all columns but the last."""
         c = self.z.shape[1]
-        kept = np.eye(c)[: max(c - 1, 1)]
-        return [("equal classes", _kron(_differences(self.n_classes), kept))]
+        columns = np.eye(c)[: max(c - 1, 1)]
+        return [("equal classes", _kron(_differences(self.n_classes), columns))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +184,8 @@ class Levels:
         slope = np.zeros((m, k, beta.size), dtype=beta.dtype)
         slope[:, :, : k - 1] = np.eye(k)[:, : k - 1] - np.exp(size[: k - 1])
         for t in range(k):
-            own = slice(k - 1 + t * (c - 1), k - 1 + (t + 1) * (c - 1))
-            slope[:, t, own] = (self.z - np.exp(level[t]))[:, :-1]
+            places = slice(k - 1 + t * (c - 1), k - 1 + (t + 1) * (c - 1))
+            slope[:, t, places] = (self.z - np.exp(level[t]))[:, :-1]
         return size + self.z @ level.T, slope
 
     def report(self, beta: Any) -> Any:
@@ -194,8 +194,8 @@ class Levels:
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
         """That probabilities do not differ."""
-        kept = np.eye(self.z.shape[1])[:-1]
-        return [("equal classes", _kron(_differences(self.n_classes), kept))]
+        columns = np.eye(self.z.shape[1])[:-1]
+        return [("equal classes", _kron(_differences(self.n_classes), columns))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,8 +219,8 @@ class _ThirdStep:
         are: that their borders move changes what they mean and the table of errors alike.
         """
         step, weight = self.step, self.step.weight
-        own = self.contributions(beta, tables)
-        moved = own + step.coordinates @ self._slope_of_first(beta).T
+        contributions = self.contributions(beta, tables)
+        moved = contributions + step.coordinates @ self._slope_of_first(beta).T
         if self.assignment is not None:
             total = weight @ step.posterior
             for t in range(tables.shape[0]):
@@ -231,7 +231,9 @@ class _ThirdStep:
                     apart = step.posterior[:, t] * (self.assignment[:, s] - tables[t, s])
                     moved = moved + np.outer(apart / total[t], slope)
         inverse = np.linalg.inv(self.jacobian(beta, tables))
-        both, known = (inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (moved, own))
+        both, known = (
+            inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (moved, contributions)
+        )
         return both, known
 
     def _slope_of_first(self, beta: FloatArray) -> FloatArray:
@@ -314,9 +316,9 @@ def covariates(result: Any, X: Any, method: str, assignment: str) -> ThreeStep:
     step, k = first_step(result), result.family.n_experts
     inputs = read_inputs(X)
     rows, n = inputs.matrix, len(result.rows.y)
-    kept = result.rows.kept
-    if kept is not None and len(rows) == n + result.rows.dropped:
-        rows = rows[kept]
+    complete_rows = result.rows.kept
+    if complete_rows is not None and len(rows) == n + result.rows.dropped:
+        rows = rows[complete_rows]
     elif len(rows) != n:
         raise ValueError(f"X must have one row per row of the fit, {n}, got {len(rows)}")
     else:
