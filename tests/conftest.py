@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One thread of BLAS and of PyTorch for each worker: they would wait for each other's threads.
+    # Set before NumPy is imported, which reads it once.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 
