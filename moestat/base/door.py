@@ -111,9 +111,9 @@ def doors(cls: type[T]) -> type[T]:
     members: list[tuple[str, Any]] = list(vars(cls).items())
     for name, member in members:
         bound = type(member).__name__ == "classmethod"
-        own = member.__func__ if bound else member
-        if inspect.isfunction(own) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, classmethod(door()(own)) if bound else door()(own))
+        function = member.__func__ if bound else member
+        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
+            setattr(cls, name, classmethod(door()(function)) if bound else door()(function))
     return cls
 
 
@@ -189,8 +189,8 @@ def _kind(place: str, value: Any) -> tuple[bool, str]:
             fits = all(each for each, _ in parts)
             words = f"a list, each {parts[0][1]}" if parts else words
         return fits, words
-    own = any(base.__name__ == name for base in type(value).__mro__)
+    is_instance = any(base.__name__ == name for base in type(value).__mro__)
     plain = type(value).__module__.partition(".")[0] in _PLAIN
     open_ended = name in ("Any", "object") or name.endswith("Array") or name in ("P", "R", "T")
     article = "an" if name[:1] in "AEIOU" else "a"
-    return own or open_ended or not plain, f"{article} {name}"
+    return is_instance or open_ended or not plain, f"{article} {name}"

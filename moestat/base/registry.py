@@ -100,15 +100,15 @@ class UnknownNameError(KeyError, ValueError):
 
 def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
     """``make(**options)``, or one clear error about options that it does not take, or needs."""
-    taken: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
-    taken.pop("name", None)
-    whatever = any(each.kind is each.VAR_KEYWORD for each in taken.values())
-    wrong = [] if whatever else sorted(map(str, {*options} - {*taken}))
-    needed = [key for key, each in taken.items() if each.default is each.empty]
+    parameters: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
+    parameters.pop("name", None)
+    whatever = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    wrong = [] if whatever else sorted(map(str, {*options} - {*parameters}))
+    needed = [key for key, each in parameters.items() if each.default is each.empty]
     missing = [] if whatever or wrong else [key for key in needed if key not in options]
     what = f"does not take these options: {_listed(wrong or sorted(map(str, options)))}"
     what = f"needs {_listed(missing)}" if missing else what
-    refusal = f"{kind} {name!r} {what}; it takes {_listed([*taken])}"
+    refusal = f"{kind} {name!r} {what}; it takes {_listed([*parameters])}"
     if make is None or wrong or missing:
         raise ValueError(refusal)
     try:

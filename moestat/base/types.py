@@ -304,26 +304,26 @@ class Likelihood:
     def scales(self) -> tuple[str, ...]:
         """Blocks of scales whose lower bound only a degenerate atom reaches."""
         if self.choices is not None:
-            own = [name for law in self.choices.laws for name in law.scales]
-            return tuple(dict.fromkeys(own))
+            names = [name for law in self.choices.laws for name in law.scales]
+            return tuple(dict.fromkeys(names))
         if not self.parts:
             return () if self.collapse is None else (self.collapse,)
         shared = {channel.intercept for channel in self.channels if channel.shared}
-        own = [one.block(name) for one in self.parts for name in one.likelihood.scales]
-        return tuple(name for name in own if name not in shared)
+        names = [one.block(name) for one in self.parts for name in one.likelihood.scales]
+        return tuple(name for name in names if name not in shared)
 
-    def of_experts(self, of: Iterable[int]) -> Likelihood:
+    def of_experts(self, law_of_expert: Iterable[int]) -> Likelihood:
         """Where likelihoods differ by expert the same with those of other experts."""
-        return replace(self, choices=self.choices.some(tuple(of)))
+        return replace(self, choices=self.choices.some(tuple(law_of_expert)))
 
     def by_expert(self, blocks: Mapping[str, Any], n_experts: int) -> dict[str, Any]:
         """The blocks, with an axis of experts where all share one parameter, such as a variance."""
-        own = {
+        shared_blocks = {
             channel.intercept: np.broadcast_to(blocks[channel.intercept], n_experts)
             for channel in self.channels
             if channel.component is None and channel.intercept not in self.options
         }
-        return {**blocks, **own}
+        return {**blocks, **shared_blocks}
 
     @property
     def inside(self) -> Any:

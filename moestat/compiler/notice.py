@@ -31,8 +31,8 @@ class _Notice(event.Listener):
         self._began = time.perf_counter()
         text = f"Compiling {name}, once for this kind of model; it is kept on disk"
         # The terminal of a worker process belongs to its coordinator.
-        own = self.on_terminal and multiprocessing.parent_process() is None
-        if own and sys.stderr is not None and sys.stderr.isatty():
+        visible = self.on_terminal and multiprocessing.parent_process() is None
+        if visible and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
             from rich.status import Status
 

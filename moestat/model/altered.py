@@ -42,9 +42,9 @@ class Altered:
 
     def ppf(self, q: Any) -> FloatArray:
         """The least counts that are not exceeded with probability q."""
-        own = (q - self.alone) / self.share
-        rest = self.law.ppf(np.clip(own, 0.0, np.where(np.asarray(q) < 1.0, _BELOW_ONE, 1.0)))
-        return np.where(own <= 0.0, self.least, np.maximum(rest, self.least))
+        inner = (q - self.alone) / self.share
+        rest = self.law.ppf(np.clip(inner, 0.0, np.where(np.asarray(q) < 1.0, _BELOW_ONE, 1.0)))
+        return np.where(inner <= 0.0, self.least, np.maximum(rest, self.least))
 
     def mean(self) -> FloatArray:
         """Means."""
@@ -85,7 +85,7 @@ def with_zero(
 
     `ends` are what it becomes where the parameter goes to its ends.
     """
-    own = 1 + len(base.channels)
+    n_base = 1 + len(base.channels)
     assert base.law is not None
     law_of = base.law
 
@@ -93,8 +93,8 @@ def with_zero(
         """The distribution at predictors (..., q, n)."""
         from scipy.special import expit
 
-        found = law_of(eta[..., :own, :])
-        return Altered(found, *parts(expit(eta[..., own, :]), found))
+        base_law = law_of(eta[..., :n_base, :])
+        return Altered(base_law, *parts(expit(eta[..., n_base, :]), base_law))
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""

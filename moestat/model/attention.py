@@ -278,18 +278,20 @@ def row_weights(mixture: AttentionRow) -> RowWeights:
     if n < 2:
         raise ValueError("mixture: one token shows the symmetric part of the scores only")
     blocks = [model.unpack(theta) for theta in mixture.theta]
-    own = unpack_symmetric(blocks[0]["A"]).reshape(n, n, d, n, d)
+    scores_of_atoms = unpack_symmetric(blocks[0]["A"]).reshape(n, n, d, n, d)
     c = blocks[0]["c"]
     if model.gate.normalised:
         # What all atoms have in common is not theirs: each block of A belongs to one atom at most.
         common = np.empty((n, d, n, d))
         for a, b in np.ndindex(n, n):
             owner = b if a == i else a if b == i else None
-            common[a, :, b] = np.mean([own[j, a, :, b] for j in range(n) if j != owner], axis=0)
-        own -= common
+            common[a, :, b] = np.mean(
+                [scores_of_atoms[j, a, :, b] for j in range(n) if j != owner], axis=0
+            )
+        scores_of_atoms -= common
         c = c - c[0]
     others = [j for j in range(n) if j != i]
-    scores = 2.0 * np.mean([own[j, i, :, j, :] for j in others], axis=0)
+    scores = 2.0 * np.mean([scores_of_atoms[j, i, :, j, :] for j in others], axis=0)
     slopes = np.stack([block["alpha"] for block in blocks], axis=-1).reshape(n, n, d, -1)
     values = np.mean([slopes[j, j] for j in range(n)], axis=0)
     bias = float(np.mean(c))
@@ -303,7 +305,7 @@ def row_weights(mixture: AttentionRow) -> RowWeights:
         bias,
     )
     found = np.array(mixture.theta)
-    found[:, model.blocks["A"]] = pack_symmetric(own.reshape(n, n * d, n * d))
+    found[:, model.blocks["A"]] = pack_symmetric(scores_of_atoms.reshape(n, n * d, n * d))
     found[:, model.blocks["c"]] = c
     size = max(float(np.abs(found).max()), 1e-300)
     if np.abs(found - expected.theta).max() > _STRUCTURE * size:

@@ -262,12 +262,12 @@ def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[st
     """Blocks of the likelihood that are one parameter of all experts, and other constraints."""
     if is_mapping(equal):
         return [], dict(equal)
-    own = [c.intercept for c in likelihood.channels if c.component is None]
-    own = own if likelihood.choices is None else []  # not all experts have them
+    shareable = [c.intercept for c in likelihood.channels if c.component is None]
+    shareable = shareable if likelihood.choices is None else []  # not all experts have them
     names = list(equal)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"equal must hold names of blocks, got {short(equal)}")
-    return [n for n in names if n in own], {n: True for n in names if n not in own}
+    return [n for n in names if n in shareable], {n: True for n in names if n not in shareable}
 
 
 def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
@@ -330,14 +330,14 @@ def _inputs_of(
     """Which inputs gate and experts read, checked."""
     gate, expert, likelihood = chosen
     gate_read = _positions("gate_inputs", gate_inputs, d)
-    own, given = None, expert_inputs
+    inputs_by_expert, given = None, expert_inputs
     if is_sequence(given) and given and all(map(is_sequence, given)):
         if len(given) != k:
             raise ValueError(
                 f"expert_inputs: there are {k} experts, and lists of inputs for {len(given)}"
             )
-        own = tuple(_positions("expert_inputs", each, d) or () for each in given)
-        given = sorted({f for each in own for f in each})
+        inputs_by_expert = tuple(_positions("expert_inputs", each, d) or () for each in given)
+        given = sorted({f for each in inputs_by_expert for f in each})
     expert_read = _positions("expert_inputs", given, d)
     if offset is not None:
         (at,) = _positions("offset", [offset], d) or (0,)
@@ -356,7 +356,7 @@ def _inputs_of(
     return {
         "gate_inputs": gate_read,
         "expert_inputs": expert_read,
-        "own_inputs": own,
+        "own_inputs": inputs_by_expert,
         "offset_input": None if offset is None else (offset, 1.0),
     }
 

@@ -50,17 +50,17 @@ class Choices:
     """Different likelihoods of one response, and which one each expert has."""
 
     laws: tuple[Likelihood, ...]
-    of: tuple[int, ...]  # position in `laws` for each expert
+    law_of_expert: tuple[int, ...]  # position in `laws` for each expert
 
     @property
     def tables(self) -> list[Any]:
         """The name or table of the likelihood of each expert."""
-        return [table_of(self.laws[j]) for j in self.of]
+        return [table_of(self.laws[j]) for j in self.law_of_expert]
 
     @property
     def names(self) -> list[str]:
         """What the likelihood of each expert is called."""
-        return [self.laws[j].name for j in self.of]
+        return [self.laws[j].name for j in self.law_of_expert]
 
     @property
     def law(self) -> Likelihood:
@@ -70,32 +70,32 @@ class Choices:
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
         """Channels of all likelihoods, each once, and which one an atom has."""
-        found: dict[str, Channel] = {}
+        channels: dict[str, Channel] = {}
         # Those of the likelihood with most first, so that other ones have them in the same order.
         for law in sorted(self.laws, key=lambda law: -len(law.channels)):
             for channel in law.channels:
-                own = replace(channel, shared=False)
-                if found.setdefault(own.intercept, own) != own:
+                unshared = replace(channel, shared=False)
+                if channels.setdefault(unshared.intercept, unshared) != unshared:
                     raise ValueError(
                         f"experts: {law.name!r} and another likelihood have a parameter"
-                        f" {own.intercept!r} of different kinds"
+                        f" {unshared.intercept!r} of different kinds"
                     )
-        return (*found.values(), Channel(_WHICH))
+        return (*channels.values(), Channel(_WHICH))
 
     def places(self, j: int) -> tuple[int, ...]:
-        """Where the own channels of a likelihood are among those of all, the mean being 0."""
+        """Positions of the channels of one likelihood among those of all; 0 is the mean."""
         names = [channel.intercept for channel in self.channels]
-        found = tuple(1 + names.index(channel.intercept) for channel in self.laws[j].channels)
-        if list(found) != sorted(found):
+        places = tuple(1 + names.index(channel.intercept) for channel in self.laws[j].channels)
+        if list(places) != sorted(places):
             raise ValueError(
                 f"experts: {self.laws[j].name!r} has the parameters of another likelihood in"
                 " another order"
             )
-        return found
+        return places
 
     def reads(self, expert: int, name: str | None) -> bool:
         """Whether the likelihood of an expert has a parameter, or for None a mean."""
-        law = self.laws[self.of[expert]]
+        law = self.laws[self.law_of_expert[expert]]
         if name is None:
             return law.reads_mean
         return name == _WHICH or any(channel.intercept == name for channel in law.channels)
@@ -104,14 +104,14 @@ class Choices:
         """The values that options give to parameters of single experts."""
         return [
             Constraint(name, None, (i,), float(low))
-            for i, j in enumerate(self.of)
+            for i, j in enumerate(self.law_of_expert)
             for name, (low, high) in self.laws[j].bounds.items()
             if low == high
         ]
 
-    def some(self, of: Sequence[int]) -> Choices:
-        """The same likelihoods for other experts."""
-        return replace(self, of=tuple(of))
+    def some(self, law_of_expert: Sequence[int]) -> Choices:
+        """The same likelihoods for other experts: the position in `laws` for each."""
+        return replace(self, law_of_expert=tuple(law_of_expert))
 
     def encode(self, y: Any, n_classes: int) -> Any:
         """Responses (n,), checked, that every likelihood with a mean allows."""
@@ -127,13 +127,13 @@ class Choices:
 
     def split(self, eta: FloatArray) -> list[tuple[Any, Likelihood, FloatArray]]:
         """Masks (..., n) of the entries of each likelihood, with its predictors (q, m)."""
-        at, found = self._at(eta), []
+        at, pieces = self._at(eta), []
         for j, law in enumerate(self.laws):
             mask = at == j
             if mask.any():
-                own = [eta[..., c, :][mask] for c in (0, *self.places(j))]
-                found.append((mask, law, np.array(own)))
-        return found
+                predictors = [eta[..., c, :][mask] for c in (0, *self.places(j))]
+                pieces.append((mask, law, np.array(predictors)))
+        return pieces
 
     def spread(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Location and scale of the response, from predictors (..., q, n)."""
@@ -145,23 +145,23 @@ class Choices:
 
     def _pair(self, eta: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         shape = (*eta.shape[:-2], eta.shape[-1])
-        found = np.full(shape, np.nan), np.full(shape, np.nan)
-        for mask, law, own in self.split(eta):
-            values: Any = getattr(law, what if getattr(law, what) else "spread")(own)
-            for out, value in zip(found, values, strict=True):
+        pair = np.full(shape, np.nan), np.full(shape, np.nan)
+        for mask, law, predictors in self.split(eta):
+            values: Any = getattr(law, what if getattr(law, what) else "spread")(predictors)
+            for out, value in zip(pair, values, strict=True):
                 out[mask] = value
-        return found
+        return pair
 
     def distribution(self, eta: FloatArray) -> Mixed:
         """The distribution of each entry of predictors (..., q, n)."""
-        pieces = [(mask, mixed_law(law)(own)) for mask, law, own in self.split(eta)]
+        pieces = [(mask, mixed_law(law)(predictors)) for mask, law, predictors in self.split(eta)]
         return Mixed((*eta.shape[:-2], eta.shape[-1]), tuple(pieces))
 
     def draw(self, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Responses with the predictors `eta`, shape (q, n)."""
         y = np.empty(eta.shape[1])
-        for mask, law, own in self.split(eta):
-            y[mask] = law.draw(own, rng)
+        for mask, law, predictors in self.split(eta):
+            y[mask] = law.draw(predictors, rng)
         return y
 
     def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Any) -> Any:
@@ -169,20 +169,20 @@ class Choices:
         rows = []
         for i, mean in enumerate(predictors):
             law = self.laws[int(np.rint(np.real(blocks[_WHICH][i])))]
-            own = {c.intercept: blocks[c.intercept][i : i + 1] for c in law.channels}
+            parameters = {c.intercept: blocks[c.intercept][i : i + 1] for c in law.channels}
             assert law.reference is not None
-            rows.append(law.reference(mean[None], own, y)[0])
+            rows.append(law.reference(mean[None], parameters, y)[0])
         return np.array(rows)
 
     def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
         """Blocks of a sensible truth; 1 where an expert does not have a parameter."""
-        found = {channel.intercept: np.ones(n_experts) for channel in self.channels}
+        blocks = {channel.intercept: np.ones(n_experts) for channel in self.channels}
         made = [law.typical(rng, n_experts) for law in self.laws]
-        for i, j in enumerate(self.of[:n_experts]):
+        for i, j in enumerate(self.law_of_expert[:n_experts]):
             for name, values in made[j].items():
-                found[name][i] = np.broadcast_to(values, n_experts)[i]
-            found[_WHICH][i] = j
-        return found
+                blocks[name][i] = np.broadcast_to(values, n_experts)[i]
+            blocks[_WHICH][i] = j
+        return blocks
 
     def at_ends(self, y: Any) -> Any:
         """Which responses (n,) are the ends of uniform noise, beyond which it has none."""
@@ -191,12 +191,12 @@ class Choices:
 
     def allowed(self, y: Any) -> Any:
         """Which rows (k, n) the likelihood of each expert, as made by its options, allows."""
-        found = np.ones((len(self.of), len(y)), dtype=bool)
-        for i, j in enumerate(self.of):
+        allowed = np.ones((len(self.law_of_expert), len(y)), dtype=bool)
+        for i, j in enumerate(self.law_of_expert):
             law = self.laws[j]
             if law.name == "point":
-                found[i] = y == law.bounds["at"][0]
-        return found
+                allowed[i] = y == law.bounds["at"][0]
+        return allowed
 
 
 @dataclass(frozen=True)
@@ -282,16 +282,16 @@ def by_expert(tables: Any) -> Likelihood:
             'experts must be a list with the likelihood of each expert, such as ["gaussian",'
             f' "student-t", "uniform"]; got {short(tables)}'
         )
-    laws, of = list[Likelihood](), list[int]()
+    laws, law_of_expert = list[Likelihood](), list[int]()
     for given in tables:
         one = _configured(given)
         known = [table_of(law) for law in laws]
         if table_of(one) not in known:
             laws.append(one)
             known.append(table_of(one))
-        of.append(known.index(table_of(one)))
+        law_of_expert.append(known.index(table_of(one)))
     _check_alike(laws)
-    return _joined(Choices(tuple(laws), tuple(of)))
+    return _joined(Choices(tuple(laws), tuple(law_of_expert)))
 
 
 def _configured(given: Any) -> Likelihood:
@@ -360,7 +360,9 @@ def _joined(choices: Choices) -> Likelihood:
     return Likelihood(
         name=", ".join(dict.fromkeys(law.name for law in laws)),
         channels=choices.channels,
-        block=_choice(tuple((law.block, own) for law, own in zip(laws, places, strict=True))),
+        block=_choice(
+            tuple((law.block, law_places) for law, law_places in zip(laws, places, strict=True))
+        ),
         encode=choices.encode,
         decode=first.decode,
         draw=choices.draw,
@@ -390,23 +392,23 @@ def _joined(choices: Choices) -> Likelihood:
 def _choice(laws: tuple[tuple[Callable[..., None], tuple[int, ...]], ...]) -> Callable[..., None]:
     """The block of an atom whose last predictor says which of these likelihoods is its own."""
     last = len(laws) - 1
-    own, places = laws[last]
-    block = _scattered(own, places)
+    law_block, places = laws[last]
+    block = _scattered(law_block, places)
     for j in range(last - 1, -1, -1):
-        own, places = laws[j]
-        block = _either(j, _scattered(own, places), block)
+        law_block, places = laws[j]
+        block = _either(j, _scattered(law_block, places), block)
     return block
 
 
 @cache
-def _either(j: int, own: Callable[..., None], rest: Callable[..., None]) -> Callable[..., None]:
-    """The block of the j-th likelihood, or of later ones."""
+def _either(j: int, first: Callable[..., None], rest: Callable[..., None]) -> Callable[..., None]:
+    """The block of the j-th likelihood, `first`, or of the later ones, `rest`."""
 
     @device
     def block(eta, y, m, order, value, d1, d2):
         # A solver may have rounded the number.
         if eta[eta.shape[0] - 1, 0] < j + 0.5:
-            own(eta, y, m, order, value, d1, d2)
+            first(eta, y, m, order, value, d1, d2)
         else:
             rest(eta, y, m, order, value, d1, d2)
 
@@ -414,7 +416,7 @@ def _either(j: int, own: Callable[..., None], rest: Callable[..., None]) -> Call
 
 
 @cache
-def _scattered(own: Callable[..., None], places: tuple[int, ...]) -> Callable[..., None]:
+def _scattered(law_block: Callable[..., None], places: tuple[int, ...]) -> Callable[..., None]:
     """The block of a likelihood whose own channels are at these places, in ascending order.
 
     Its predictors move to the front, over padding or what has moved already, and its derivatives
@@ -434,7 +436,7 @@ def _scattered(own: Callable[..., None], places: tuple[int, ...]) -> Callable[..
         clear(d1, m)
         if order > 1:
             clear(d2, m)
-        own(eta, y, m, order, value, d1, d2)
+        law_block(eta, y, m, order, value, d1, d2)
         i = n - 1
         for c in range(d1.shape[0] - 1, 0, -1):
             if mask >> c & 1:
@@ -459,12 +461,12 @@ def clear(rows, m):
 
 
 @device
-def move(rows, here, there, m):
-    """Move a row to another place, and leave 0."""
-    if here != there:
+def move(rows, source, target, m):
+    """Move a row to another position, and set its old position to 0."""
+    if source != target:
         for b in range(m):
-            rows[there, b] = rows[here, b]
-            rows[here, b] = 0.0
+            rows[target, b] = rows[source, b]
+            rows[source, b] = 0.0
 
 
 def with_range(given: Any, y: Any) -> Any:

@@ -276,11 +276,11 @@ def gauss_compress(
     position = low + (panels + (np.clip(nodes, -1.0, 1.0) + 1.0) / 2.0) * width
     classes = np.repeat(np.arange(n_groups // n_panels), n_panels)[:, None]
     keep = shares > 1e-14 * mass.sum()
-    kept = shares[keep]
+    masses = shares[keep]
     return (
         position[keep],
         np.broadcast_to(classes, keep.shape)[keep],
-        kept * (mass.sum() / kept.sum()),
+        masses * (mass.sum() / masses.sum()),
     )
 
 
@@ -295,13 +295,13 @@ def _add_moments(x, y, weight, low, width, n_panels, moments):
         local = 2.0 * (place - panel) - 1.0
         group = y[t] * n_panels + panel
         before = 0.0
-        here = weight[t]
-        moments[group, 0] += here
+        current = weight[t]
+        moments[group, 0] += current
         for j in range(1, degree):
-            following = local * here - (j - 1) ** 2 / (4.0 * (j - 1) ** 2 - 1.0) * before
-            before = here
-            here = following
-            moments[group, j] += here
+            following = local * current - (j - 1) ** 2 / (4.0 * (j - 1) ** 2 - 1.0) * before
+            before = current
+            current = following
+            moments[group, j] += current
 
 
 def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -315,20 +315,20 @@ def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
     legendre = order**2 / (4.0 * order**2 - 1.0)
     diagonal, squares = np.zeros((2, degree // 2, n_groups))
     before = np.zeros_like(moments)
-    here = moments
+    current = moments
     slope = np.zeros(n_groups)
     norm, alive = np.ones(n_groups), np.ones(n_groups, dtype=bool)
     for k in range(degree // 2):
         if k:
             at, following = slice(k, degree - k), np.zeros_like(moments)
-            following[at] = here[k + 1 : degree - k + 1] + legendre[at] * here[k - 1 : -k - 1]
-            following[at] -= diagonal[k - 1] * here[at] + squares[k - 1] * before[at]
-            before, here = here, following
+            following[at] = current[k + 1 : degree - k + 1] + legendre[at] * current[k - 1 : -k - 1]
+            following[at] -= diagonal[k - 1] * current[at] + squares[k - 1] * before[at]
+            before, current = current, following
         last = norm
-        norm = here[k]
+        norm = current[k]
         last_slope = slope
         alive &= norm > (_DISTINCT * last if k else 0.0)
-        slope = np.divide(here[k + 1], norm, out=np.zeros(n_groups), where=alive)
+        slope = np.divide(current[k + 1], norm, out=np.zeros(n_groups), where=alive)
         diagonal[k] = np.where(alive, slope - last_slope, 0.0)
         squares[k] = np.divide(norm, last, out=np.zeros(n_groups), where=alive)
     return diagonal.T, np.sqrt(squares.T)

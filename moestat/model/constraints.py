@@ -51,10 +51,10 @@ class Constraint:
     def positions(self, block: IntArray, has_inputs: bool) -> IntArray:
         """Positions (experts, m) in theta, of a block's positions (k, ...)."""
         experts = range(len(block)) if self.experts is None else self.experts
-        own = block[[i for i in experts if i < len(block)]]
+        positions = block[[i for i in experts if i < len(block)]]
         if has_inputs and self.inputs is not None:
-            own = own[..., list(self.inputs)]
-        return own.reshape(len(own), -1)
+            positions = positions[..., list(self.inputs)]
+        return positions.reshape(len(positions), -1)
 
 
 def constraint_of(table: Iterable[Any]) -> Constraint:
@@ -68,12 +68,12 @@ def _tuple(values: Any) -> tuple[int, ...] | None:
 
 
 def joined(sets: Iterable[IntArray]) -> list[IntArray]:
-    """Sets of positions that have one in common as one, ascending."""
-    found: list[set[int]] = []
+    """Sets of positions, with sets that share a position merged into one; each ascending."""
+    disjoint: list[set[int]] = []
     for new in (set(one.tolist()) for one in sets):
-        apart = [own for own in found if not own & new]
-        found = [*apart, new.union(*(own for own in found if own & new))]
-    return [np.array(sorted(own)) for own in found if len(own) > 1]
+        apart = [known for known in disjoint if not known & new]
+        disjoint = [*apart, new.union(*(known for known in disjoint if known & new))]
+    return [np.array(sorted(known)) for known in disjoint if len(known) > 1]
 
 
 def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
@@ -81,12 +81,12 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
 
     `known` has the number of inputs of each block, None without any.
     """
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     for block, sets in given.items():
         d = _inputs_of("equal", block, known)
         listed: list[Any] = [{}] if sets is True else _sets(block, sets)
-        for own in listed:
-            table: Mapping[Any, Any] = own if is_mapping(own) else {"experts": own}
+        for entry in listed:
+            table: Mapping[Any, Any] = entry if is_mapping(entry) else {"experts": entry}
             if extra := set(table) - {"inputs", "experts"}:
                 raise ValueError(
                     f"equal: a set may have the keys inputs and experts; got {', '.join(extra)}"
@@ -98,8 +98,8 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
                     f"equal: {block!r} of one expert cannot be equal to another; give at least two"
                     " experts"
                 )
-            found.append(Constraint(block, inputs, experts))
-    return found
+            constraints.append(Constraint(block, inputs, experts))
+    return constraints
 
 
 def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
@@ -107,7 +107,7 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
 
     A number for all, or a table of numbers by expert or by expert and input, None for all of them.
     """
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     for block, values in given.items():
         d = _inputs_of("fixed", block, known)
         table: Mapping[Any, Any] = values if is_mapping(values) else {(None, None): values}
@@ -123,18 +123,18 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
             expert, f = pair
             inputs = _numbers("fixed", block, "inputs", None if f is None else [f], d)
             experts = _numbers("fixed", block, "experts", None if expert is None else [expert], k)
-            found.append(Constraint(block, inputs, experts, float(value)))
-    return found
+            constraints.append(Constraint(block, inputs, experts, float(value)))
+    return constraints
 
 
 def _sets(block: str, sets: Any) -> list[Any]:
-    found: list[Any] = list(sets) if is_sequence(sets) else []
-    if not found or not all(isinstance(own, (list, tuple, set, Mapping)) for own in found):
+    entries: list[Any] = list(sets) if is_sequence(sets) else []
+    if not entries or not all(isinstance(entry, (list, tuple, set, Mapping)) for entry in entries):
         raise ValueError(
             f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
             f' [{{"inputs": ["x"], "experts": [0, 1]}}]; got {short(sets)}'
         )
-    return found
+    return entries
 
 
 def _inputs_of(what: str, block: str, known: Mapping[str, int | None]) -> int | None:
@@ -161,8 +161,8 @@ def _numbers(
 def averaged(values: FloatArray, ties: Iterable[IntArray]) -> FloatArray:
     """Values (P,) or (P, ...) with the mean of each set of tied ones in their places."""
     out = values.copy()
-    for own in ties:
-        out[own] = values[own].mean(axis=0)
+    for tie in ties:
+        out[tie] = values[tie].mean(axis=0)
     return out
 
 
@@ -171,20 +171,20 @@ def along(matrix: FloatArray, ties: Iterable[IntArray], across: float = 0.0) -> 
     sets = list(ties)
     if not sets:
         return matrix
-    own = averaged(averaged(matrix, sets).T, sets)
+    averages = averaged(averaged(matrix, sets).T, sets)
     if across:
         one = np.eye(len(matrix))
-        own = own + across * (one - averaged(one, sets))
-    return own
+        averages = averages + across * (one - averaged(one, sets))
+    return averages
 
 
 def tied_basis(size: int, ties: Iterable[IntArray]) -> FloatArray:
     """An orthonormal basis (size, r), by columns, of the vectors that are equal along ties."""
     basis = np.eye(size)
     keep = np.ones(size, dtype=bool)
-    for own in ties:
-        basis[own, own[0]] = 1.0 / np.sqrt(own.size)
-        keep[own[1:]] = False
+    for tie in ties:
+        basis[tie, tie[0]] = 1.0 / np.sqrt(tie.size)
+        keep[tie[1:]] = False
     return basis[:, keep]
 
 
@@ -210,19 +210,19 @@ def named(given: Any, features: Any) -> Any:
     def places(names: Iterable[Any]) -> list[Any]:
         return [at for name in names for at in places_of(name, features, "equal, fixed")]
 
-    def of_set(own: Any) -> Any:
-        if is_mapping(own):
-            inputs = own.get("inputs")
-            return own if inputs is None else {**own, "inputs": places(inputs)}
-        words = all(isinstance(f, str) for f in own)
-        return {"inputs": places(own)} if words else own
+    def of_set(entry: Any) -> Any:
+        if is_mapping(entry):
+            inputs = entry.get("inputs")
+            return entry if inputs is None else {**entry, "inputs": places(inputs)}
+        words = all(isinstance(f, str) for f in entry)
+        return {"inputs": places(entry)} if words else entry
 
     def of_block(values: Any) -> Any:
         if is_sequence(values):
             sets = (list, tuple, Mapping)
-            return [of_set(own) if isinstance(own, sets) else own for own in values]
+            return [of_set(entry) if isinstance(entry, sets) else entry for entry in values]
         if is_mapping(values):
-            return {own: value for key, value in values.items() for own in _keys(key, features)}
+            return {entry: value for key, value in values.items() for entry in _keys(key, features)}
         return values
 
     return {block: of_block(values) for block, values in given.items()}

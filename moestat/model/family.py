@@ -103,7 +103,7 @@ class Family(ParameterLayout):
             if (value := getattr(self, name)) is not None:
                 table[name] = list(value)
         if self.own_inputs is not None:
-            table["own_inputs"] = [list(own) for own in self.own_inputs]
+            table["own_inputs"] = [list(inputs) for inputs in self.own_inputs]
         if self.constraints:
             table["constraints"] = [one.table for one in self.constraints]
         return table
@@ -195,8 +195,8 @@ class Family(ParameterLayout):
         linked = self.likelihood.link is not None or self.likelihood.spread is None
         if linked or not any(channel.log for channel in self.likelihood.channels):
             return None
-        own = [channel.response and not channel.log for channel in self.channels]
-        return self.places[:, np.repeat(own, self.width)]
+        in_deviations = [channel.response and not channel.log for channel in self.channels]
+        return self.places[:, np.repeat(in_deviations, self.width)]
 
     @property
     def loops(self) -> Loops:
@@ -216,9 +216,11 @@ class Family(ParameterLayout):
         Constraints of experts that it does not have are left out.
         """
         k = positive_int("n_experts", n_experts)
-        own = self.gate.constraints(self.n_experts)
-        kept = [c for c in self.constraints if c not in own and max(c.experts or (0,)) < k]
-        made = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *kept))
+        gate_constraints = self.gate.constraints(self.n_experts)
+        remaining = [
+            c for c in self.constraints if c not in gate_constraints and max(c.experts or (0,)) < k
+        ]
+        made = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *remaining))
         if self.own_inputs is not None:
             if k > len(self.own_inputs):
                 raise ValueError(
@@ -227,12 +229,12 @@ class Family(ParameterLayout):
             made = replace(made, own_inputs=self.own_inputs[:k])
         if (choices := self.likelihood.choices) is None:
             return made
-        if k > len(choices.of):
+        if k > len(choices.law_of_expert):
             raise ValueError(
-                f"n_experts = {k}, but there are likelihoods for {len(choices.of)} experts:"
-                f" {', '.join(choices.names)}"
+                f"n_experts = {k}, but there are likelihoods for {len(choices.law_of_expert)}"
+                f" experts: {', '.join(choices.names)}"
             )
-        return replace(made, likelihood=self.likelihood.of_experts(choices.of[:k]))
+        return replace(made, likelihood=self.likelihood.of_experts(choices.law_of_expert[:k]))
 
     @property
     def alone(self) -> Family:
@@ -244,8 +246,8 @@ class Family(ParameterLayout):
         if (choices := self.likelihood.choices) is None:
             return together.with_experts(1)
         likelihood = self.likelihood.of_experts([choices.laws.index(choices.law)])
-        kept = tuple(one for one in self.constraints if one.experts is None)
-        return replace(together, n_experts=1, likelihood=likelihood, constraints=kept)
+        common = tuple(one for one in self.constraints if one.experts is None)
+        return replace(together, n_experts=1, likelihood=likelihood, constraints=common)
 
     def holding(self, features: Iterable[int]) -> Family:
         """The same family with the coefficients of some inputs pinned to 0.
@@ -481,25 +483,25 @@ class Family(ParameterLayout):
 
         The density of one response of a row is a mixture with the same gate.
         """
-        found: list[tuple[Family, IntArray]] = []
+        marginals: list[tuple[Family, IntArray]] = []
         first = self.first_expert_channel
         for one in self.likelihood.parts:
             base = configured(EXPERTS, table_of(self.expert))
             gate, expert = qualified(self.gate, base)
             box = {**self.gate.bounds, **expert.bounds, **one.likelihood.bounds}
-            own = replace(
+            marginal = replace(
                 self,
                 **{"gate": gate, "expert": expert, "likelihood": one.likelihood, "box": box},
                 **{"n_classes": one.n_classes, "given": frozenset(), "constraints": ()},
             )
-            at = np.empty(own.n_params, dtype=np.int64)
-            read = [*range(self.first_expert_channel), *range(first, first + one.n_channels)]
-            for c, source in enumerate(read):
+            places = np.empty(marginal.n_params, dtype=np.int64)
+            channels = [*range(self.first_expert_channel), *range(first, first + one.n_channels)]
+            for c, source in enumerate(channels):
                 more = np.arange(int(self.width[source]))
-                at[own.index[:, c, None] + more] = self.index[:, source, None] + more
-            found.append((own, at))
+                places[marginal.index[:, c, None] + more] = self.index[:, source, None] + more
+            marginals.append((marginal, places))
             first += one.n_channels
-        return tuple(found)
+        return tuple(marginals)
 
     def probabilities(self, theta: Any, X: Any) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
@@ -533,7 +535,9 @@ class Family(ParameterLayout):
         """
         vector = as_floats("theta", theta, (self.n_params,))
         if self.likelihood.parts:
-            return np.column_stack([own.mean(vector[at], X) for own, at in self.marginals])
+            return np.column_stack(
+                [marginal.mean(vector[at], X) for marginal, at in self.marginals]
+            )
         if self.likelihood.spread is None:
             raise ValueError(f"the {self.likelihood.name} likelihood has no mean")
         design = as_design(X, self.n_features)

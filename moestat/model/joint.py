@@ -59,9 +59,9 @@ def likelihood_table(likelihood: Likelihood) -> Any:
         return table_of(likelihood)
     tables = []
     for one in likelihood.parts:
-        own = {"name": one.likelihood.name, **one.likelihood.options, "response": one.name}
+        table = {"name": one.likelihood.name, **one.likelihood.options, "response": one.name}
         tables.append(
-            own | ({} if one.likelihood.support is None else {"n_classes": one.n_classes})
+            table | ({} if one.likelihood.support is None else {"n_classes": one.n_classes})
         )
     return tables
 
@@ -119,37 +119,39 @@ def expert_of(expert: Expert, likelihood: Likelihood) -> Expert:
             f"expert {expert.name!r} supplies one mean, but there are {len(parts)} responses; only"
             " linear experts have several"
         )
-    own = [renamed(expert, one.blocks(expert.bounds)) for one in parts]
+    experts = [renamed(expert, one.blocks(expert.bounds)) for one in parts]
 
     def channels(n_features: int, n_responses: int | None) -> tuple[Any, ...]:
-        """The predictors of one response after those of the other."""
-        pairs = zip(own, parts, strict=True)
+        """The predictors of all responses, response by response."""
+        pairs = zip(experts, parts, strict=True)
         return tuple(c for each, one in pairs for c in each.channels(n_features, one.n_responses))
 
     def reference(blocks: Mapping[str, Any], X: FloatArray) -> Any:
         """Predictors (k, Q, n)."""
-        found = [each.reference({name: blocks[name] for name in each.bounds}, X) for each in own]
-        return np.concatenate([f[:, None] if f.ndim == 2 else f for f in found], axis=1)
+        predictors = [
+            each.reference({name: blocks[name] for name in each.bounds}, X) for each in experts
+        ]
+        return np.concatenate([f[:, None] if f.ndim == 2 else f for f in predictors], axis=1)
 
     def typical(rng, n_experts, n_features, n_responses):
         """Predictors of a sensible truth."""
-        pairs = zip(own, parts, strict=True)
+        pairs = zip(experts, parts, strict=True)
         made = [each.typical(rng, n_experts, n_features, one.n_responses) for each, one in pairs]
         return {name: block for blocks in made for name, block in blocks.items()}
 
-    levels = tuple(each.units.level for each in own if isinstance(each.units.level, str))
+    levels = tuple(each.units.level for each in experts if isinstance(each.units.level, str))
     return replace(
         expert,
         channels=channels,
         reference=reference,
         typical=typical,
-        bounds={name: pair for each in own for name, pair in each.bounds.items()},
+        bounds={name: pair for each in experts for name, pair in each.bounds.items()},
         units=replace(
             expert.units,
             level=levels,
-            powers={n: p for each in own for n, p in each.units.powers.items()},
+            powers={n: p for each in experts for n, p in each.units.powers.items()},
         ),
         symmetry=Symmetry(
-            linear_in=tuple(name for each in own for name in each.symmetry.linear_in)
+            linear_in=tuple(name for each in experts for name in each.symmetry.linear_in)
         ),
     )

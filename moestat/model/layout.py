@@ -64,9 +64,9 @@ class ParameterLayout:
         """
         gate, expert, likelihood = self._axes
         for one in self.likelihood.parts:
-            own = len(one.likelihood.channels)
-            gate += expert[: one.n_predictors] + likelihood[:own]
-            expert, likelihood = expert[one.n_predictors :], likelihood[own:]
+            n_channels = len(one.likelihood.channels)
+            gate += expert[: one.n_predictors] + likelihood[:n_channels]
+            expert, likelihood = expert[one.n_predictors :], likelihood[n_channels:]
         return gate + expert + likelihood
 
     @cached_property
@@ -90,9 +90,9 @@ class ParameterLayout:
     @cached_property
     def layout(self) -> Layout:
         """Which channels the gate and the expert read, and how many atoms take part."""
-        own, mean, _ = map(len, self._axes)
-        n_gate = own + mean if self.gate.reads_response else own
-        return n_gate, own, mean, min(self.gate.n_active or self.n_experts, self.n_experts)
+        n_own, mean, _ = map(len, self._axes)
+        n_gate = n_own + mean if self.gate.reads_response else n_own
+        return n_gate, n_own, mean, min(self.gate.n_active or self.n_experts, self.n_experts)
 
     @property
     def first_expert_channel(self) -> int:
@@ -122,14 +122,14 @@ class ParameterLayout:
     @cached_property
     def expert_blocks(self) -> tuple[str, ...]:
         """Names of the blocks that are parameters of the expert's mean."""
-        own = (name for c in self._axes[1] for name in (c.slope, c.intercept) if name is not None)
-        return tuple(dict.fromkeys(own))
+        names = (name for c in self._axes[1] for name in (c.slope, c.intercept) if name is not None)
+        return tuple(dict.fromkeys(names))
 
     @cached_property
     def n_atom_params(self) -> int:
         """Parameters of one atom, shared ones not counted."""
-        own = [not channel.shared for channel in self.channels]
-        return int(self.width[own].sum())
+        unshared = [not channel.shared for channel in self.channels]
+        return int(self.width[unshared].sum())
 
     @cached_property
     def mass_column(self) -> int | None:
@@ -153,21 +153,21 @@ class ParameterLayout:
         free = self.lower < self.upper
         for name in self.gate.scaling[-1:]:
             free[self.blocks[name]] = False
-        tied = sum(own.size - 1 for own in self.ties)
+        tied = sum(tie.size - 1 for tie in self.ties)
         return int(np.sum(free)) - tied
 
     @cached_property
     def index(self) -> IntArray:
         """Position of the first coefficient of each channel of each atom, shape (k, C)."""
         position = np.empty((self.n_experts, len(self.channels)), dtype=np.int64)
-        own, shared = 0, self.n_experts * self.n_atom_params
+        step, shared = 0, self.n_experts * self.n_atom_params
         for c, (channel, width) in enumerate(zip(self.channels, self.width, strict=True)):
             if channel.shared:
                 position[:, c] = shared
                 shared += 1
             else:
-                position[:, c] = np.arange(self.n_experts) * self.n_atom_params + own
-                own += int(width)
+                position[:, c] = np.arange(self.n_experts) * self.n_atom_params + step
+                step += int(width)
         return position
 
     @cached_property
@@ -189,11 +189,11 @@ class ParameterLayout:
         positions: dict[str, Any] = {}
         vectors: dict[str, list[IntArray]] = {}
 
-        def place(channel: Channel, name: str, where: IntArray) -> None:
+        def place(channel: Channel, name: str, positions_of_channel: IntArray) -> None:
             if channel.component is not None:
-                vectors.setdefault(name, []).append(where)
-                where = np.stack(vectors[name], axis=1)
-            positions[name] = where
+                vectors.setdefault(name, []).append(positions_of_channel)
+                positions_of_channel = np.stack(vectors[name], axis=1)
+            positions[name] = positions_of_channel
 
         for c, channel in enumerate(self.channels):
             first = self.index[0, c] if channel.shared else self.index[:, c]
@@ -204,7 +204,7 @@ class ParameterLayout:
                 after = after + d
             if channel.products is not None:
                 place(channel, channel.products, after + np.arange(d * (d + 1) // 2))
-        return {name: np.asarray(where) for name, where in positions.items()}
+        return {name: np.asarray(indices) for name, indices in positions.items()}
 
     @cached_property
     def logged(self) -> frozenset[str]:
@@ -213,8 +213,8 @@ class ParameterLayout:
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Packed parameters as atoms (k, p) and shared parameters (s,)."""
-        own = self.n_experts * self.n_atom_params
-        return theta[:own].reshape(self.n_experts, -1), theta[own:]
+        n_of_atoms = self.n_experts * self.n_atom_params
+        return theta[:n_of_atoms].reshape(self.n_experts, -1), theta[n_of_atoms:]
 
     def join(self, atoms: FloatArray, shared: FloatArray) -> FloatArray:
         """Atoms (k, p) and shared parameters (s,) as packed parameters, the inverse of `split`."""
@@ -290,17 +290,19 @@ class ParameterLayout:
                 value = float(np.log(one.value)) if log else one.value
                 known |= dict.fromkeys(self.meant(one).ravel().tolist(), value)
         if (choices := self.likelihood.choices) is not None:
-            known |= dict(zip(self.index[:, -1].tolist(), map(float, choices.of), strict=True))
+            known |= dict(
+                zip(self.index[:, -1].tolist(), map(float, choices.law_of_expert), strict=True)
+            )
         pinned = dict.fromkeys(self._pinned_at_zero.tolist(), 0.0) | known
-        for own in self._equal_sets:
-            values = {pinned[at] for at in own.tolist() if at in pinned}
+        for tie in self._equal_sets:
+            values = {pinned[at] for at in tie.tolist() if at in pinned}
             if len(values) > 1:
                 raise ValueError(
-                    f"equal: {self.param_names[own[0]]} and what equals it have several values:"
+                    f"equal: {self.param_names[tie[0]]} and what equals it have several values:"
                     f" {', '.join(f'{value:g}' for value in sorted(values))}"
                 )
             if values:
-                known |= dict.fromkeys(own.tolist(), values.pop())
+                known |= dict.fromkeys(tie.tolist(), values.pop())
         return known
 
     @property
@@ -334,9 +336,9 @@ class ParameterLayout:
 
     @property
     def told_apart(self) -> bool:
-        """Whether experts may not change places: constraints, inputs or likelihoods are theirs."""
-        own = self.likelihood.choices is not None or self.own_inputs is not None
-        return own or any(one.experts is not None for one in self.constraints)
+        """Whether experts are not exchangeable: by their constraints, inputs or likelihoods."""
+        differ = self.likelihood.choices is not None or self.own_inputs is not None
+        return differ or any(one.experts is not None for one in self.constraints)
 
     def feasible(self, theta: FloatArray) -> FloatArray:
         """Parameters (..., P) that obey bounds and constraints, near theta."""
@@ -345,7 +347,7 @@ class ParameterLayout:
     @cached_property
     def ties(self) -> list[IntArray]:
         """Sets of positions of free coefficients that are equal."""
-        return [own for own in self._equal_sets if int(own[0]) not in self.known_values]
+        return [tie for tie in self._equal_sets if int(tie[0]) not in self.known_values]
 
     @cached_property
     def held_positions(self) -> IntArray:
@@ -357,15 +359,15 @@ class ParameterLayout:
         """Positions of the coefficients of inputs that the gate, or the experts, do not read."""
         everything = set(range(self.n_features))
         gate, expert = (
-            () if read is None else tuple(sorted(everything - set(read)))
-            for read in (self.gate_inputs, self.expert_inputs)
+            () if inputs is None else tuple(sorted(everything - set(inputs)))
+            for inputs in (self.gate_inputs, self.expert_inputs)
         )
         first = self.first_expert_channel
         axes = [c < first for c in range(len(self.channels))]
         unread = self._coefficients([gate if of_gate else expert for of_gate in axes])
-        for i, read in enumerate(self.own_inputs or ()):
-            own = tuple(sorted(everything - set(read)))
-            more = self._coefficients([() if of_gate else own for of_gate in axes], [i])
+        for i, inputs in enumerate(self.own_inputs or ()):
+            unread_inputs = tuple(sorted(everything - set(inputs)))
+            more = self._coefficients([() if of_gate else unread_inputs for of_gate in axes], [i])
             unread = np.union1d(unread, more)
         return np.setdiff1d(np.union1d(unread, self._unread_features), self.offset_positions)
 
@@ -390,11 +392,11 @@ class ParameterLayout:
     def read(self) -> tuple[int, ...]:
         """Inputs with a coefficient that is estimated, ascending."""
         everything = range(self.n_features)
-        own = {f for part in (self.gate_inputs, self.expert_inputs) for f in part or ()}
+        inputs = {f for part in (self.gate_inputs, self.expert_inputs) for f in part or ()}
         if self.gate_inputs is None or self.expert_inputs is None:
-            own.update(everything)
-        own -= {*self.held, *(() if self.offset_input is None else self.offset_input[:1])}
-        return tuple(sorted(own))
+            inputs.update(everything)
+        inputs -= {*self.held, *(() if self.offset_input is None else self.offset_input[:1])}
+        return tuple(sorted(inputs))
 
     def _coefficients(
         self, inputs: Sequence[tuple[int, ...]], atoms: list[int] | slice = slice(None)
@@ -403,16 +405,16 @@ class ParameterLayout:
         if not any(inputs):
             return np.empty(0, dtype=np.int64)
         rows, columns = np.triu_indices(self.n_features)
-        found = [np.empty(0, dtype=np.int64)]
-        for c, (channel, own) in enumerate(zip(self.channels, inputs, strict=True)):
+        positions = [np.empty(0, dtype=np.int64)]
+        for c, (channel, chosen) in enumerate(zip(self.channels, inputs, strict=True)):
             after = self.index[atoms, c, None] + 1
             if channel.slope is not None:
-                found.append((after + np.array(own, dtype=np.int64)).ravel())
+                positions.append((after + np.array(chosen, dtype=np.int64)).ravel())
                 after = after + self.n_features
             if channel.products is not None:
-                products = np.flatnonzero(np.isin(rows, own) | np.isin(columns, own))
-                found.append((after + products).ravel())
-        return np.unique(np.concatenate(found))
+                products = np.flatnonzero(np.isin(rows, chosen) | np.isin(columns, chosen))
+                positions.append((after + products).ravel())
+        return np.unique(np.concatenate(positions))
 
     @cached_property
     def param_names(self) -> list[str]:
@@ -420,9 +422,9 @@ class ParameterLayout:
         names = [""] * self.n_params
         for name, positions in self.blocks.items():
             block = f"log {name}" if name in self.logged else name
-            for where, position in np.ndenumerate(positions):
-                at = ",".join(map(str, where))
-                names[int(position)] = f"{block}[{at}]" if where else block
+            for indices, position in np.ndenumerate(positions):
+                at = ",".join(map(str, indices))
+                names[int(position)] = f"{block}[{at}]" if indices else block
         return names
 
     @cached_property
@@ -470,9 +472,9 @@ class ParameterLayout:
             # What options say need not be given.
             lower = np.where(self.lower == self.upper, self.lower, np.nan)
             known = {name: lower[at] for name, at in self.blocks.items()}
-            told = {name: value for name, value in known.items() if not np.isnan(value).any()}
-            logs = {name: np.exp(told[name]) for name in self.logged & told.keys()}
-            blocks = {**told, **logs, **blocks}
+            complete = {name: value for name, value in known.items() if not np.isnan(value).any()}
+            logs = {name: np.exp(complete[name]) for name in self.logged & complete.keys()}
+            blocks = {**complete, **logs, **blocks}
         unknown = sorted(set(blocks) - set(self.blocks), key=str)
         missing = sorted(set(self.blocks) - set(blocks))
         if unknown or missing:
@@ -524,10 +526,10 @@ class ParameterLayout:
         given = as_floats("theta", theta, (other.n_params,))
         if other.n_experts != self.n_experts:
             raise ValueError(f"other must have {self.n_experts} experts, got {other.n_experts}")
-        own = np.zeros(self.n_params)
+        packed = np.zeros(self.n_params)
         for name, positions in self.blocks.items():
             if name in other.blocks:
                 if other.blocks[name].shape != positions.shape:
                     raise ValueError(f"block {name!r} has another shape in the other family")
-                own[positions] = given[other.blocks[name]]
-        return own
+                packed[positions] = given[other.blocks[name]]
+        return packed

@@ -40,8 +40,8 @@ def renamed(member: _Member, names: Mapping[str, str]) -> _Member:
     def typical(*sizes: Any) -> Any:
         return with_names(member.typical(*sizes), names)
 
-    own = with_names(member, names)
-    return replace(own, channels=channels, reference=reference, typical=typical)
+    qualified = with_names(member, names)
+    return replace(qualified, channels=channels, reference=reference, typical=typical)
 
 
 def with_names(value: Any, names: Mapping[str, str]) -> Any:

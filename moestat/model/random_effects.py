@@ -90,19 +90,19 @@ def block(eta, y, m, order, value, d1, d2):
                 bend = (0.5 / v - slope * slope) / v
                 d2[0, b] = -1.0 / v
                 for c in range(1, n):
-                    own = nu if c == 1 else 2.0 * eta[c, b]
+                    slope_c = nu if c == 1 else 2.0 * eta[c, b]
                     pair = c * (c + 1) // 2
-                    d2[pair, b] = -slope / v * own
+                    d2[pair, b] = -slope / v * slope_c
                     for g in range(1, c + 1):
-                        other = nu if g == 1 else 2.0 * eta[g, b]
-                        d2[pair + g, b] = bend * own * other
+                        slope_g = nu if g == 1 else 2.0 * eta[g, b]
+                        d2[pair + g, b] = bend * slope_c * slope_g
                     d2[pair + c, b] += A * nu if c == 1 else 2.0 * A
 
 
 def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of a row by itself, from predictors (..., 2 + q, n)."""
-    own = np.exp(eta[..., 1, :]) + np.sum(eta[..., 2:, :] ** 2, axis=-2)
-    return eta[..., 0, :], np.sqrt(own)
+    variance = np.exp(eta[..., 1, :]) + np.sum(eta[..., 2:, :] ** 2, axis=-2)
+    return eta[..., 0, :], np.sqrt(variance)
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -39,11 +39,11 @@ class Averaged:
     law: Callable[[FloatArray], Any]
     eta: FloatArray  # (..., q, n), the last one lambda
 
-    def _mean(self, of: Callable[[Any], Any], dimensions: int = 0) -> FloatArray:
-        """The mean over effects of an array of each distribution, of so many dimensions or more."""
-        own = self.eta.shape[:-2]
-        ahead = max(dimensions - len(own) - 1, 0)
-        shape = (*(1,) * ahead, *own, *self.eta.shape[-2:])
+    def _mean(self, function: Callable[[Any], Any], dimensions: int = 0) -> FloatArray:
+        """The mean over effects of ``function(distribution)``, an array of `dimensions` or more."""
+        batch = self.eta.shape[:-2]
+        ahead = max(dimensions - len(batch) - 1, 0)
+        shape = (*(1,) * ahead, *batch, *self.eta.shape[-2:])
         eta = self.eta.reshape(shape)
         at_once = max(_CELLS // max(eta.size, 1), 1)
         total: Any = 0.0
@@ -51,7 +51,7 @@ class Averaged:
             some = slice(begin, begin + at_once)
             moved = np.tile(eta[..., :-1, :], (GRID[some].size, *(1,) * eta.ndim))
             moved[..., 0, :] += np.multiply.outer(GRID[some], eta[..., -1, :])
-            total = total + np.tensordot(_WEIGHT[some], of(self.law(moved)), 1)
+            total = total + np.tensordot(_WEIGHT[some], function(self.law(moved)), 1)
         return np.asarray(total, dtype=np.float64)
 
     def pmf(self, y: Any) -> FloatArray:
@@ -77,11 +77,11 @@ class Averaged:
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations."""
 
-        def of(law: Any) -> FloatArray:
+        def first_two(law: Any) -> FloatArray:
             mean = law.mean()
             return np.stack([mean, law.std() ** 2 + mean**2], axis=1)
 
-        mean, square = self._mean(of)
+        mean, square = self._mean(first_two)
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def support(self) -> tuple[Any, Any]:
@@ -110,8 +110,8 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
             f'{base.name}: random must be ["1"], a random intercept, because random slopes are'
             f" available only for 'gaussian'; got {short(random)}"
         )
-    n, own = 1 + len(base.channels), base.block
-    assert own is not None
+    n, base_block = 1 + len(base.channels), base.block
+    assert base_block is not None
     law = base.law
     assert law is not None
 
@@ -131,7 +131,7 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
     return replace(
         base,
         channels=(*base.channels, Channel("l", "L", component=0, reads=(0,))),
-        block=marginal_block(own, n),
+        block=marginal_block(base_block, n),
         reference=None,
         law=averaged,
         spread=spread,

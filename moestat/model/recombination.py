@@ -60,10 +60,10 @@ def recombine(
         *np.empty((2, 2 * count)),
         np.empty(3 * count, np.int64),
     )
-    kept = shares > 0.0
-    share = shares[kept]
-    Z = np.compress(kept, places, axis=1)
-    return Z, y[rows[kept]], share * (weight.sum() / share.sum())
+    positive = shares > 0.0
+    share = shares[positive]
+    Z = np.compress(positive, places, axis=1)
+    return Z, y[rows[positive]], share * (weight.sum() / share.sum())
 
 
 @compile_loop
@@ -194,9 +194,9 @@ def _give_up(tableau, size, mass, basis):
 @device(forceinline=False)
 def _pivot(tableau, size, i, q):
     """Make column q the unit vector i."""
-    own = 1.0 / tableau[i, q]
+    factor_of_row = 1.0 / tableau[i, q]
     for c in range(size):
-        tableau[i, c] *= own
+        tableau[i, c] *= factor_of_row
     for k in range(tableau.shape[0]):
         if k != i:
             factor = tableau[k, q]

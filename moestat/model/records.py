@@ -25,7 +25,7 @@ __all__ = ["Records", "joined"]
 def joined(parts: tuple[Part, ...]) -> Likelihood:
     """The likelihood of these responses, with blocks by their names."""
     records = Records(parts)
-    own = [
+    likelihoods = [
         with_names(one.likelihood, names) for one, names in zip(parts, records.blocks, strict=True)
     ]
     called = Counter(one.likelihood.name for one in parts)
@@ -39,7 +39,7 @@ def joined(parts: tuple[Part, ...]) -> Likelihood:
             name if 1 == count < len(parts) else f"{count} {name}" for name, count in called.items()
         ),
         n_responses=lambda n_classes: sum(one.n_predictors for one in parts),
-        channels=tuple(channel for each in own for channel in each.channels),
+        channels=tuple(channel for each in likelihoods for channel in each.channels),
         block=block,
         reference=records.reference,
         typical=records.typical,
@@ -47,10 +47,10 @@ def joined(parts: tuple[Part, ...]) -> Likelihood:
         decode=records.decode,
         draw=records.draw,
         dtype=records.dtype,
-        shapes=tuple(name for each in own for name in each.shapes),
-        bounds={name: pair for each in own for name, pair in each.bounds.items()},
-        limits={name: pair for each in own for name, pair in each.limits.items()},
-        units=Units(powers={n: p for each in own for n, p in each.units.powers.items()}),
+        shapes=tuple(name for each in likelihoods for name in each.shapes),
+        bounds={name: pair for each in likelihoods for name, pair in each.bounds.items()},
+        limits={name: pair for each in likelihoods for name, pair in each.limits.items()},
+        units=Units(powers={n: p for each in likelihoods for n, p in each.units.powers.items()}),
         source="Gruen and Leisch (2008), Sec. 2",
         parts=parts,
     )
@@ -103,11 +103,11 @@ class Records:
         for one, names, values in zip(self.parts, self.blocks, y.T, strict=True):
             last = first + one.n_predictors
             eta = predictors[:, first] if one.n_responses is None else predictors[:, first:last]
-            own = {name: blocks[known] for name, known in names.items()}
-            own = one.likelihood.by_expert(own, len(predictors))
+            parameters = {name: blocks[known] for name, known in names.items()}
+            parameters = one.likelihood.by_expert(parameters, len(predictors))
             assert one.likelihood.reference is not None
             given = values if one.likelihood.support is None else values.astype(np.int64)
-            total, first = total + one.likelihood.reference(eta, own, given), last
+            total, first = total + one.likelihood.reference(eta, parameters, given), last
         return total
 
     def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
@@ -128,21 +128,21 @@ def _columns_of(y: Any, count: int) -> list[Any]:
 
 
 @cache
-def _first(own: Callable[..., None], name: str) -> Callable[..., None]:
-    """The block of the first response of a record."""
+def _first(first: Callable[..., None], name: str) -> Callable[..., None]:
+    """The block of the first response of a record, from that of the response alone."""
 
     @device
     def block(eta, y, m, order, value, d1, d2):
-        own(eta, y[name], m, order, value, d1, d2)
+        first(eta, y[name], m, order, value, d1, d2)
 
     return block
 
 
 @cache
 def _with(
-    before: Callable[..., None], s: int, own: Callable[..., None], name: str
+    before: Callable[..., None], s: int, added: Callable[..., None], name: str
 ) -> Callable[..., None]:
-    """The block of the responses `before`, of s channels, and one more.
+    """The block of several responses: those of `before`, with s channels, and the one of `added`.
 
     Second derivatives are rows of a packed lower triangle.  Those of the new response are written
     one after the other, and moved to their places from the last to the first: each moves up, so
@@ -158,7 +158,7 @@ def _with(
         # A row between two responses, which is 0 in the end, is free until then.
         more = row(d2, base + own_pairs)
         second = part(d2, base, base + own_pairs)
-        own(part(eta, s, n), y[name], m, order, more, part(d1, s, n), second)
+        added(part(eta, s, n), y[name], m, order, more, part(d1, s, n), second)
         for b in range(m):
             value[b] += more[b]
         if order > 1:

@@ -88,8 +88,8 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
     level = _where(follows("shift_response"), units.level, 0.0)
     unit = _where(follows("scale_response"), units.unit, 1.0)
     if family.likelihood.tied:
-        own = _each(units.unit)
-        unit = np.full(own.size, np.sqrt(np.mean(own**2)))
+        units_of_responses = _each(units.unit)
+        unit = np.full(units_of_responses.size, np.sqrt(np.mean(units_of_responses**2)))
     return DataUnits(centre, scale, level, unit)
 
 
@@ -145,15 +145,15 @@ class Coordinates:
         length = float(units.scale[0])
         unit = self._by_channel(units.unit)
         for c, channel in enumerate(family.channels):
-            own = np.arange(int(family.width[c]))
-            read = np.concatenate([[0], family.offset[c] + own[:-1]])
-            block = self._features[np.ix_(read, read)].T
+            steps = np.arange(int(family.width[c]))
+            features = np.concatenate([[0], family.offset[c] + steps[:-1]])
+            block = self._features[np.ix_(features, features)].T
             if channel.axis is not None or channel.intercept in family.gate.units.lengths:
                 block = block * length
             elif not channel.log:
                 block = block * unit[c] ** powers.get(channel.intercept, 0.0)
             for first in family.index[:, c]:
-                matrix[np.ix_(first + own, first + own)] = block
+                matrix[np.ix_(first + steps, first + steps)] = block
         unread = family.padding_positions
         matrix[np.ix_(unread, unread)] = np.eye(unread.size)
         return matrix

@@ -103,11 +103,11 @@ def _made(activation: str, weighted: bool) -> Expert:
             **heights,
         }
 
-    own = (Channel("beta", "alpha"), Channel("lambda", response=True))[: 1 + weighted]
+    channels = (Channel("beta", "alpha"), Channel("lambda", response=True))[: 1 + weighted]
     plain_units = _PLAIN_UNITS.get(activation, Units(shift_response=False, scale_response=False))
     return Expert(
         name="activation",
-        channels=lambda n_features, n_responses: own,
+        channels=lambda n_features, n_responses: channels,
         block=_block(activation, weighted),
         reference=reference,
         typical=typical,

@@ -107,7 +107,7 @@ def _cut(tree: Any, k: int) -> Any:
     """The tree with its first k leaves, without nodes of one child; None without leaves."""
     if not is_sequence(tree):
         return tree if tree < k else None
-    parts = [part for part in (_cut(own, k) for own in tree) if part is not None]
+    parts = [part for part in (_cut(child, k) for child in tree) if part is not None]
     return (parts[0] if len(parts) == 1 else tuple(parts)) if parts else None
 
 
@@ -133,34 +133,40 @@ def _made(tree: Any) -> Gate:
     names = _names(levels, size)
 
     def constraints(k: int) -> tuple[Constraint, ...]:
-        """What is known, and equal, of k experts."""
+        """Coefficients of k experts that are known, and those that are equal."""
         if k > len(leaves):
             raise ValueError(
                 f"hierarchical: the tree has {len(leaves)} leaves, fewer than {k} experts"
             )
-        found: list[Constraint] = []
+        known_constraints: list[Constraint] = []
         ended = {(level, i) for level in range(levels) for i in range(k)}
         for level, children in _nodes(_cut(tree, k)):
             side, scores = names[level]
-            below = tuple(sorted(leaf for own in children for leaf in own))
+            below = tuple(sorted(leaf for leaves_below in children for leaf in leaves_below))
             ended -= {(level, i) for i in below}
-            for j, own in enumerate(children):
+            for j, leaves_below in enumerate(children):
                 code = j if j < len(children) - 1 else len(scores)
-                found += [Constraint(side, experts=(i,), value=float(code)) for i in own]
+                known_constraints += [
+                    Constraint(side, experts=(i,), value=float(code)) for i in leaves_below
+                ]
             for j, (intercept, slope) in enumerate(scores):
                 known, heading = (_NEVER, 0.0), ""
                 if j < len(children) - 1:
                     known = None, None
                     heading = f"{_experts(children[j])} against {_experts(children[-1])}"
-                found += [
+                known_constraints += [
                     Constraint(intercept, experts=below, value=known[0], heading=heading),
                     Constraint(slope, experts=below, value=known[1], heading=heading),
                 ]
         for level, i in sorted(ended):
             side, scores = names[level]
-            found.append(Constraint(side, experts=(i,), value=-1.0))
-            found += [Constraint(own, experts=(i,), value=0.0) for pair in scores for own in pair]
-        return tuple(found)
+            known_constraints.append(Constraint(side, experts=(i,), value=-1.0))
+            known_constraints += [
+                Constraint(leaves_below, experts=(i,), value=0.0)
+                for pair in scores
+                for leaves_below in pair
+            ]
+        return tuple(known_constraints)
 
     def channels(n_features: int) -> tuple[Channel, ...]:
         """Sides and scores, level by level."""
@@ -184,16 +190,16 @@ def _made(tree: Any) -> Gate:
 
     def typical(rng, n_experts, n_features):
         """Nodes that part the experts."""
-        k, found = n_experts, {}
+        k, blocks = n_experts, {}
         for side, scores in names:
-            found[side] = np.zeros(k)
+            blocks[side] = np.zeros(k)
             for intercept, slope in scores:
-                found[intercept] = np.repeat(rng.uniform(-0.5, 0.5), k)
-                found[slope] = np.repeat(rng.uniform(1.0, 2.0, (1, n_features)), k, axis=0)
-        for own in constraints(k):
-            if own.value is not None:
-                found[own.block][list(own.experts or ())] = own.value
-        return found
+                blocks[intercept] = np.repeat(rng.uniform(-0.5, 0.5), k)
+                blocks[slope] = np.repeat(rng.uniform(1.0, 2.0, (1, n_features)), k, axis=0)
+        for constraint in constraints(k):
+            if constraint.value is not None:
+                blocks[constraint.block][list(constraint.experts or ())] = constraint.value
+        return blocks
 
     box = {side: (-1.0, float(len(scores))) for side, scores in names}
     return Gate(

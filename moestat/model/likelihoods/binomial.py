@@ -80,12 +80,12 @@ def _linked(law: Callable[..., Any], below: Callable[..., Any], rows: bool) -> C
             trials = y[b].imag if rows else eta[1, 0]
             failures = trials - successes
             z = eta[0, b]
-            log_f, psi, _, other = law(z)
-            own = below(z)
-            r, h = decay_up(log_f - own), decay_up(log_f - other)
+            log_f, psi, _, log_sf = law(z)
+            log_cdf = below(z)
+            r, h = decay_up(log_f - log_cdf), decay_up(log_f - log_sf)
             choices = log_gamma(trials + 1.0) - log_gamma(successes + 1.0)
             choices -= log_gamma(failures + 1.0)
-            value[b] = choices + successes * own + failures * other
+            value[b] = choices + successes * log_cdf + failures * log_sf
             d1[0, b] = successes * r - failures * h
             if order > 1:
                 d2[0, b] = successes * r * (psi - r) - failures * h * (psi + h)
@@ -157,11 +157,11 @@ LINKS = {
 
 def _of_rows(trials: Any, link: str) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
-    own = LINKS[link]
+    link_function = LINKS[link]
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
         """Encoded responses with the predictors `eta`, shape (1, n)."""
-        p = own.chance(eta[0])
+        p = link_function.chance(eta[0])
         return rng.binomial(np.asarray(trials, dtype=np.int64), p) + 1j * np.broadcast_to(
             trials, p.shape
         )
@@ -169,14 +169,14 @@ def _of_rows(trials: Any, link: str) -> Likelihood:
     return replace(
         LIKELIHOOD,
         channels=(),
-        block=own.blocks[1],
-        reference=own.reference_of_rows,
+        block=link_function.blocks[1],
+        reference=link_function.reference_of_rows,
         typical=lambda rng, n_experts: {},
         encode=encode_rows,
         decode=decode_rows,
         draw=draw,
         dtype=np.complex128,
-        **_laws(trials, own),
+        **_laws(trials, link_function),
         given=lambda y: _of_rows(y.imag, link),
         bounds={},
         options=_options("rows", link),
@@ -216,24 +216,24 @@ def make(
         return with_random_intercept(make(trials, link), random, covariance)
     if link not in LINKS:
         raise ValueError(f"binomial: link must be one of {', '.join(LINKS)}, got {short(link)}")
-    own = LINKS[link]
+    link_function = LINKS[link]
     if isinstance(trials, str) and trials == "rows":
         return _of_rows(1, link)
     n = positive_int("binomial: trials", trials)
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Numbers of successes with the predictors `eta`, shape (2, n)."""
-        return rng.binomial(n, own.chance(eta[0])).astype(np.float64)
+        return rng.binomial(n, link_function.chance(eta[0])).astype(np.float64)
 
     return likelihood_of_counts(
         name="binomial",
         channels=(Channel("trials", shared=True),),
-        block=own.blocks[0],
-        reference=own.reference,
+        block=link_function.blocks[0],
+        reference=link_function.reference,
         typical=lambda rng, n_experts: {"trials": float(n)},
         encode=successes_of(n),
         draw=draw,
-        **_laws(n, own),
+        **_laws(n, link_function),
         bounds={"trials": (float(n), float(n))},
         source="McCullagh and Nelder (1989), Ch. 4",
         options=_options(n, link),

@@ -30,16 +30,16 @@ _ONES = -30.0
 
 
 def positive(
-    count: Callable[..., None], zero: Callable[..., Any], own: int, hurdle: bool
+    count: Callable[..., None], zero: Callable[..., Any], n_predictors: int, hurdle: bool
 ) -> Callable[..., None]:
-    """The block of positive counts from that of counts with `own` predictors.
+    """The block of positive counts from that of counts with `n_predictors` predictors.
 
     With l0 the log-probability of 0 it is ``l - log(1 - exp l0)``; with
     ``s = exp(l0) / (1 - exp(l0))`` its derivatives are ``dl + s dl0`` and
     ``d2l + s d2l0 + s (1 + s) dl0 dl0'``.  A hurdle adds ``log(1 - pi)``, ``pi = sigma(zeta)``
     with the last predictor zeta, and is ``log pi`` at 0.
     """
-    last = own * (own + 1) // 2
+    last = n_predictors * (n_predictors + 1) // 2
 
     @device
     def block(eta, y, m, order, value, d1, d2):
@@ -53,21 +53,21 @@ def positive(
             behind = 1.0 if y[b] > 0.0 or not hurdle else 0.0
             value[b] = behind * (value[b] - (eta[0, b] if rare else log(rest)))
             d1[0, b] = behind * (d1[0, b] + (-1.0 if rare else s * e))
-            if own > 1:
+            if n_predictors > 1:
                 d1[1, b] = behind * (d1[1, b] + s * t)
             if order > 1:
                 d2[0, b] = behind * (d2[0, b] + s * ee + v * e * e)
-                if own > 1:
+                if n_predictors > 1:
                     d2[1, b] = behind * (d2[1, b] + s * et + v * e * t)
                     d2[2, b] = behind * (d2[2, b] + s * tt + v * t * t)
             if hurdle:
-                level, less = logistic(eta[own, b])
-                value[b] += level - behind * eta[own, b]
-                d1[own, b] = less - behind
+                level, less = logistic(eta[n_predictors, b])
+                value[b] += level - behind * eta[n_predictors, b]
+                d1[n_predictors, b] = less - behind
                 if order > 1:
-                    for c in range(own):
+                    for c in range(n_predictors):
                         d2[last + c, b] = 0.0
-                    d2[last + own, b] = -less * (1.0 - less)
+                    d2[last + n_predictors, b] = -less * (1.0 - less)
 
     return block
 
@@ -92,14 +92,14 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     It takes the predictors and a place, and has derivatives as ``(l0, d_eta, d_t, d_eta_eta,
     d_eta_t, d_t_t)``, the last four 0 for counts with one predictor but that by eta twice.
     """
-    own, source = 1 + len(base.channels), "Mullahy (1986), Sec. 2"
+    n_predictors, source = 1 + len(base.channels), "Mullahy (1986), Sec. 2"
     of_counts = base.block
     counts = base.reference
     law_of_counts = base.law
     assert of_counts is not None
     assert counts is not None
     assert law_of_counts is not None
-    least = np.array([_ONES] + [-np.inf] * (own - 1))[:, None]
+    least = np.array([_ONES] + [-np.inf] * (n_predictors - 1))[:, None]
 
     def law_of(eta: FloatArray) -> Any:
         """The distribution of counts, with means large enough for float64 given y > 0."""
@@ -122,22 +122,22 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
 
     def law(eta: FloatArray) -> Any:
         """The distribution of positive counts at predictors (..., q, n)."""
-        found = law_of(eta)
-        return Altered(found, *_given_positive(found), least=1)
+        counts_law = law_of(eta)
+        return Altered(counts_law, *_given_positive(counts_law), least=1)
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of positive counts, from predictors (..., q, n)."""
-        found = law(eta)
-        return found.mean(), found.std()
+        positive_law = law(eta)
+        return positive_law.mean(), positive_law.std()
 
-    behind = positive(of_counts, zero, own, True)
+    behind = positive(of_counts, zero, n_predictors, True)
     ends = f"truncated-{base.name}", "a distribution of zeros only"
     name, rare = f"hurdle-{base.name}", replace(base, law=law_of)
     hurdle = with_zero(rare, name, behind, hurdle_reference, parts, source, ends)
     truncated = replace(
         base,
         name=f"truncated-{base.name}",
-        block=positive(of_counts, zero, own, False),
+        block=positive(of_counts, zero, n_predictors, False),
         reference=reference,
         encode=encode,
         spread=spread,

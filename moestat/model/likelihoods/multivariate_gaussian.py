@@ -139,9 +139,9 @@ def _block(q: int) -> Callable[..., None]:
                     f[i, b] += N[g * q + i, 0] * e[g, b]
         for c in range(n):
             i, j = _place(c, q)
-            own = eta[c, 0] / square[i, 0] if j >= 0 else -0.5 * (c % 2)
+            constant = eta[c, 0] / square[i, 0] if j >= 0 else -0.5 * (c % 2)
             for b in range(m):
-                d1[c, b] = own - f[i, b] * A[c, b]
+                d1[c, b] = constant - f[i, b] * A[c, b]
         if order > 1:
             pair = 0
             for c in range(n):
@@ -192,8 +192,8 @@ def covariances(parts: Sequence[Part], blocks: Mapping[str, Any], n_experts: int
     """Covariance matrices (k, q, q) of normal responses within each expert."""
 
     def stacked(names: list[str]) -> Any:
-        own = [np.broadcast_to(blocks.get(name, 0.0), n_experts) for name in names]
-        return np.stack(own, axis=-1)
+        columns = [np.broadcast_to(blocks.get(name, 0.0), n_experts) for name in names]
+        return np.stack(columns, axis=-1)
 
     nu = stacked([one.block("nu") for one in parts])
     L = np.sqrt(nu)[..., None] * _factor(stacked(_pairs(parts)), len(parts))

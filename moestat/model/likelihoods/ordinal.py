@@ -65,7 +65,7 @@ def block(eta, y, m, order, value, d1, d2):
             for j in range(n_gaps):
                 g = d1[1 + j, b]
                 below = 0.0 if j == place - 1 else g
-                own = g - below
+                difference = g - below
                 d2[q, b] = -bend_a * g - bend_c * below
                 q += 1
                 for e in range(j):
@@ -74,7 +74,9 @@ def block(eta, y, m, order, value, d1, d2):
                     d2[q, b] = bend_a * g * h + bend_c * below * under
                     q += 1
                 d2[q, b] = bend_a * g * g + bend_c * below * below
-                d2[q, b] += a * g - c * below + rate * own * (1.0 - (1.0 + rate) * own)
+                d2[q, b] += (
+                    a * g - c * below + rate * difference * (1.0 - (1.0 + rate) * difference)
+                )
                 q += 1
         for j in range(n_gaps):
             g = d1[1 + j, b]

@@ -18,8 +18,8 @@ from moestat.model.altered import with_zero
 from moestat.model.reference import log1p_exp, log_sum_exp
 
 
-def inflated(count: Callable[..., None], own: int) -> Callable[..., None]:
-    """The block of inflated counts from that of counts with `own` predictors.
+def inflated(count: Callable[..., None], n_predictors: int) -> Callable[..., None]:
+    """The block of inflated counts from that of counts with `n_predictors` predictors.
 
     With the last predictor zeta, ``pi = sigma(zeta)``, it is ``log(1 - pi) + l`` for y > 0 and
     ``log(pi + (1 - pi) exp l)`` at 0.  With w the probability that a count at hand is one of the
@@ -27,29 +27,29 @@ def inflated(count: Callable[..., None], own: int) -> Callable[..., None]:
     ``w d2l + w (1 - w) dl dl'``, ``d_zeta dl = -w (1 - w) dl`` and
     ``d_zeta_zeta = w (1 - w) - pi (1 - pi)``.
     """
-    last = own * (own + 1) // 2
+    last = n_predictors * (n_predictors + 1) // 2
 
     @device
     def block(eta, y, m, order, value, d1, d2):
         count(eta, y, m, order, value, d1, d2)
         for b in range(m):
-            level, less = logistic(eta[own, b])
-            rest = level - eta[own, b]
+            level, less = logistic(eta[n_predictors, b])
+            rest = level - eta[n_predictors, b]
             below, inside = logistic(level - rest - value[b])
             w = inside if y[b] == 0.0 else 1.0
             value[b] = level - below if y[b] == 0.0 else rest + value[b]
-            d1[own, b] = less - w
+            d1[n_predictors, b] = less - w
             if order > 1:
                 v = w * (1.0 - w)
                 q = 0
-                for c in range(own):
+                for c in range(n_predictors):
                     for e in range(c + 1):
                         d2[q, b] = w * d2[q, b] + v * d1[c, b] * d1[e, b]
                         q += 1
-                for c in range(own):
+                for c in range(n_predictors):
                     d2[last + c, b] = -v * d1[c, b]
-                d2[last + own, b] = v - less * (1.0 - less)
-            for c in range(own):
+                d2[last + n_predictors, b] = v - less * (1.0 - less)
+            for c in range(n_predictors):
                 d1[c, b] *= w
 
     return block
