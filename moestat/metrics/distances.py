@@ -257,18 +257,18 @@ def distances(
         for chunk, rule in response_rules(laws, inputs, refinement):
             part = inputs[:, chunk]
             log_p, log_q = (log_densities(*law, part, rule) for law in laws)
-            for own, (_, of_density) in zip(values, pointwise, strict=True):
-                own[chunk] = of_density(log_p, log_q, rule, part.shape[1])
+            for row, (_, of_density) in zip(values, pointwise, strict=True):
+                row[chunk] = of_density(log_p, log_q, rule, part.shape[1])
         return values
 
     if d not in _NODES[kind]:
         X = design.draw(size, d, np.random.default_rng(SEED)).T
         values = at(X, 2)
-        errors = [float(own.std(ddof=1) / np.sqrt(size)) for own in values]
+        errors = [float(row.std(ddof=1) / np.sqrt(size)) for row in values]
         if not discrete:
             changes = at(X, 1) - values
-            errors = [e + abs(float(np.mean(own))) for e, own in zip(errors, changes, strict=True)]
-        found = zip((float(own.mean()) for own in values), errors, strict=True)
+            errors = [e + abs(float(np.mean(row))) for e, row in zip(errors, changes, strict=True)]
+        found = zip((float(row.mean()) for row in values), errors, strict=True)
     else:
         rules = [_quadrature(design, d, m * size, laws) for m in (1, 2)]
         if discrete:
@@ -277,8 +277,8 @@ def distances(
         else:
             values = [at(X, m) for m, (X, _) in enumerate(rules, 1)]
         coarse, fine = (
-            [float(weights @ row) for row in own]
-            for own, (_, weights) in zip(values, rules, strict=True)
+            [float(weights @ row) for row in row]
+            for row, (_, weights) in zip(values, rules, strict=True)
         )
         found = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
     return {name: _finite(*each, most=1.0) for name, each in zip(names, found, strict=True)}

@@ -324,8 +324,8 @@ def named_basis(space: FloatArray) -> FloatArray:
     count = space.shape[1]
     if count == 0:
         return space
-    # Of parameters that move alike the later one is taken, whatever rounding does.
+    # If two parameters have equal rows, the later one is chosen, whatever rounding does.
     later = 1.0 + 1e-9 * np.arange(space.shape[0])
     pivots: Any = scipy.linalg.qr(space.T * later, mode="r", pivoting=True)
-    own = np.sort(pivots[1][:count])
-    return space @ np.linalg.inv(space[own])
+    positions = np.sort(pivots[1][:count])
+    return space @ np.linalg.inv(space[positions])

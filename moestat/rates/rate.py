@@ -249,28 +249,28 @@ def positive(name: str, value: Any, length: int | None = None) -> FloatArray:
 
 
 def _log_log_line(
-    log_n: FloatArray, weights: FloatArray, where: IntArray, log_loss: FloatArray, group: IntArray
+    log_n: FloatArray, weights: FloatArray, first: IntArray, log_loss: FloatArray, group: IntArray
 ) -> dict[str, float]:
     """Slope on ``log(log n / n)``, the scale of the theorems, where log log n is defined."""
     if log_n.min() < math.log(3.0):
         return {"log_log_slope": math.nan, "log_log_error": math.nan}
     scale = np.log(log_n) - log_n
-    line = (scale - np.average(scale, weights=weights))[where]
-    design = np.column_stack([np.ones(where.size), line])
-    params, covariance = least_squares(design, log_loss, weights[where], group)
+    line = (scale - np.average(scale, weights=weights))[first]
+    design = np.column_stack([np.ones(first.size), line])
+    params, covariance = least_squares(design, log_loss, weights[first], group)
     return {"log_log_slope": float(params[1]), "log_log_error": math.sqrt(covariance[1, 1])}
 
 
 def _parabola(
-    x: FloatArray, weights: FloatArray, where: IntArray, log_loss: FloatArray, group: IntArray
+    x: FloatArray, weights: FloatArray, first: IntArray, log_loss: FloatArray, group: IntArray
 ) -> dict[str, Any]:
     """Curvature in centred log n, and the slope where the largest n is; NaN below three sizes."""
     names = ("curvature", "curvature_error", "curvature_p_value", "last_slope")
-    if where.size < 3:
+    if first.size < 3:
         return {**dict.fromkeys(names, math.nan), "last_interval": (math.nan, math.nan)}
     square = x**2 - np.average(x**2, weights=weights)
-    bent = np.column_stack([np.ones(where.size), x[where], square[where]])
-    params, covariance = least_squares(bent, log_loss, weights[where], group)
+    bent = np.column_stack([np.ones(first.size), x[first], square[first]])
+    params, covariance = least_squares(bent, log_loss, weights[first], group)
     curvature, error = float(params[2]), math.sqrt(covariance[2, 2])
     there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
     slope = float(there @ params)
@@ -348,7 +348,7 @@ def fit_rate(
         theory = real_in("theory", theory)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)
     generator = as_generator(_SEED if rng is None else rng)
-    distinct, where, group = np.unique(sizes, return_index=True, return_inverse=True)
+    distinct, first, group = np.unique(sizes, return_index=True, return_inverse=True)
     if distinct.size < 2:
         raise ValueError(f"n must hold at least 2 distinct sample sizes, got {distinct.size}")
 
@@ -357,9 +357,9 @@ def fit_rate(
     weights = precision_weights(log_loss, log_n, group)
     centre = float(np.average(log_n, weights=weights))
     x = log_n - centre
-    at, own = x[where], weights[where]  # of each sample size
+    at, weights_at = x[first], weights[first]  # one entry for each sample size
     constant = np.ones(at.size)
-    params, covariance = least_squares(np.column_stack([constant, at]), log_loss, own, group)
+    params, covariance = least_squares(np.column_stack([constant, at]), log_loss, weights_at, group)
     level = float(params[0])
     slope = float(params[1])
     error = math.sqrt(covariance[1, 1])
@@ -383,8 +383,8 @@ def fit_rate(
         bootstrap_error=resampling_error,
         intercept=level - slope * centre,
         r_squared=float(1.0 - residual / total) if total > 0 else math.nan,
-        **_log_log_line(log_n, weights, where, log_loss, group),
-        **_parabola(x, weights, where, log_loss, group),
+        **_log_log_line(log_n, weights, first, log_loss, group),
+        **_parabola(x, weights, first, log_loss, group),
         n_observations=int(x.size),
         n_sizes=int(distinct.size),
         theory=theory,

@@ -69,12 +69,12 @@ def _reweighted_means(points, power, weight, ends, lengths, centres):
                 moves[first:last] = 0.0
                 share = 0.0
                 for i in range(k):
-                    own = math.exp(logs[i] - most)
-                    share += own
-                    total += (last - first) * own
-                    curved += (last - first) * own * max(1.0, power[s, i, block] - 1.0)
+                    relative = math.exp(logs[i] - most)
+                    share += relative
+                    total += (last - first) * relative
+                    curved += (last - first) * relative * max(1.0, power[s, i, block] - 1.0)
                     for j in range(first, last):
-                        moves[j] += own * points[s, i, j]
+                        moves[j] += relative * points[s, i, j]
                 for j in range(first, last):
                     moves[j] = moves[j] / share - (centres[s, j] if sweep >= 0 else 0.0)
                 first = last
@@ -157,9 +157,9 @@ class Problem:
 
     def values(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """The loss after each move, shape (S,), given its cells."""
-        own = np.take_along_axis(self.gaps(t), cells[:, :, None, None], axis=2)[:, :, 0]
+        gaps = np.take_along_axis(self.gaps(t), cells[:, :, None, None], axis=2)[:, :, 0]
         level = self.level(cells)
-        return self.fixed_part(cells, level) + self.moving_part(own, level)
+        return self.fixed_part(cells, level) + self.moving_part(gaps, level)
 
 
 @dataclass(frozen=True)

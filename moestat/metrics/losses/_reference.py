@@ -36,8 +36,8 @@ def cell_sums(
     """``sum_(i in A_j) cost(gaps_ij, |A_j|)`` of each cell A_j, shape (k*,)."""
     sums = np.zeros(truth.n_atoms)
     for j in range(truth.n_atoms):
-        own = np.flatnonzero(cells == j)
-        sums[j] = sum(cost(_gaps(estimate, truth, i, j), own.size) for i in own)
+        members = np.flatnonzero(cells == j)
+        sums[j] = sum(cost(_gaps(estimate, truth, i, j), members.size) for i in members)
     return sums
 
 
@@ -47,8 +47,8 @@ def weighted_sum(
     """``sum_j |sum_(i in A_j) m_i - m*_j| + sum_j sum_(i in A_j) m_i cost(gaps_ij, |A_j|)``."""
     total = 0.0
     for j in range(truth.n_atoms):
-        own = np.flatnonzero(cells == j)
-        total += abs(estimate.masses[own].sum() - truth.masses[j])
-        for i in own:
-            total += estimate.masses[i] * cost(_gaps(estimate, truth, i, j), own.size)
+        members = np.flatnonzero(cells == j)
+        total += abs(estimate.masses[members].sum() - truth.masses[j])
+        for i in members:
+            total += estimate.masses[i] * cost(_gaps(estimate, truth, i, j), members.size)
     return total

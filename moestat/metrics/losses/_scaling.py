@@ -80,11 +80,13 @@ class Orbit(Problem):
     def bounds(self, low: FloatArray, high: FloatArray, cells: IntArray) -> FloatArray:
         """Lower bound (S,) of the loss with fixed cells (S, k) on the intervals [low, high].
 
-        Every term is taken at its own best factor.
+        Each term has the factor in the interval that makes it smallest.
         """
         length2 = self.along(self.path)
-        here = self.along(self.own_gaps(np.ones(1), cells))
-        best = 1.0 - np.divide(here, length2, out=np.zeros_like(here), where=length2 > _TINY**2)
+        along_gaps = self.along(self.own_gaps(np.ones(1), cells))
+        best = 1.0 - np.divide(
+            along_gaps, length2, out=np.zeros_like(along_gaps), where=length2 > _TINY**2
+        )
         best = np.clip(best, low[:, None, None], high[:, None, None])
         best = np.repeat(best, np.diff([*self.starts, self.path.shape[1]]), axis=-1)
         level = self.level(cells)
@@ -92,12 +94,12 @@ class Orbit(Problem):
 
     def slopes(self, t: FloatArray, cells: IntArray) -> FloatArray:
         """Derivative in c, up to a positive factor, at factors (S,) with cells (S, k) fixed."""
-        own = self.own_gaps(t[:, None, None], cells)
+        gaps = self.own_gaps(t[:, None, None], cells)
         power = self.exponents[self.level(cells)]
-        distance = np.maximum(self.norms(own), _TINY)
+        distance = np.maximum(self.norms(gaps), _TINY)
         log_weight = np.log(self.masses[:, None] * power) + (power - 1.0) * np.log(distance)
         reweighted = np.exp(log_weight - np.max(log_weight, axis=(1, 2), keepdims=True))
-        return np.sum(reweighted * self.along(own) / distance, axis=(1, 2))
+        return np.sum(reweighted * self.along(gaps) / distance, axis=(1, 2))
 
     def search(self) -> FloatArray:
         """The best factor, shape (1,); 0 where the infimum is approached as c -> 0 only.

@@ -56,8 +56,8 @@ def _gate_costs(fit: _Atoms, true: _Atoms, sign: float = 1.0) -> FloatArray:
     """Distance of the gates of every fitted and true atom (k, k*), these times `sign`."""
     return np.sum(
         [
-            np.linalg.norm(own[:, None] - sign * other, axis=-1)
-            for own, other in zip(fit.gate, true.gate, strict=True)
+            np.linalg.norm(fitted[:, None] - sign * target, axis=-1)
+            for fitted, target in zip(fit.gate, true.gate, strict=True)
         ],
         axis=0,
     )
@@ -100,12 +100,12 @@ def _split(pair: FloatArray, eta: FloatArray, linear: Mask, positive: Mask) -> F
     out = np.stack([eta, eta])
     rest = pair.sum(axis=0) - eta
     out[:, linear] = (pair - 0.5 * rest)[:, linear]
-    own = eta[positive]
-    if own.size and not linear.any():
-        size = float(own @ own)
-        gap = float((pair[0] - pair[1])[positive] @ own)
+    positive_part = eta[positive]
+    if positive_part.size and not linear.any():
+        size = float(positive_part @ positive_part)
+        gap = float((pair[0] - pair[1])[positive] @ positive_part)
         t = float(np.clip(0.5 + 0.5 * gap / size, 0.0, 1.0)) if size > 0.0 else 0.5
-        out[0, positive], out[1, positive] = t * own, (1.0 - t) * own
+        out[0, positive], out[1, positive] = t * positive_part, (1.0 - t) * positive_part
     return out
 
 
@@ -138,8 +138,8 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
 
     def placed(rows: Any, columns: Any) -> tuple[list[FloatArray], FloatArray]:
         gates, eta = [block.copy() for block in fit.gate], fit.eta.copy()
-        for own, other in zip(gates, true.gate, strict=True):
-            own[rows] = other[columns]
+        for block, true_block in zip(gates, true.gate, strict=True):
+            block[rows] = true_block[columns]
         eta[rows] = true.eta[columns]
         return gates, eta
 
@@ -155,15 +155,15 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
     if linear.any() or positive.any():
         dead = [_dead(eta, rectified) for eta in fit.eta]
         if linear.any():
-            for out, own in zip(dead, fit.eta, strict=True):
-                out[~linear] = own[~linear]
+            for out, block in zip(dead, fit.eta, strict=True):
+                out[~linear] = block[~linear]
         lost = np.linalg.norm(fit.eta - dead, axis=1)
         rows, columns = linear_sum_assignment(np.column_stack([straight, lost]))
         (extra,) = rows[columns == true_k]
-        kept = columns < true_k
-        gates, eta = placed(rows[kept], columns[kept])
+        matched = columns < true_k
+        gates, eta = placed(rows[matched], columns[matched])
         eta[extra] = dead[extra]
-        cost = float(straight[rows[kept], columns[kept]].sum() + lost[extra])
+        cost = float(straight[rows[matched], columns[matched]].sum() + lost[extra])
         propose(cost, gates, eta)
     for j in range(true_k):
         for one, two in combinations(range(k), 2):
@@ -178,8 +178,8 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
             cost += float(straight[others[rows], rest[columns]].sum())
             if cost < best[0]:
                 gates, eta = placed(others[rows], rest[columns])
-                for own, other in zip(gates, true.gate, strict=True):
-                    own[pair] = other[j]
+                for block, true_block in zip(gates, true.gate, strict=True):
+                    block[pair] = true_block[j]
                 eta[pair] = split
                 propose(cost, gates, eta)
     if linear.all() and true_k <= _MOST_FLIPS:
@@ -216,10 +216,10 @@ def _flips(fit: _Atoms, true: _Atoms, straight: FloatArray, propose: Callable[..
             least = cost
             sign = np.where(S, -1.0, 1.0)[columns, None]
             gates, eta = [block.copy() for block in fit.gate], fit.eta.copy()
-            for b, (own, other) in enumerate(zip(gates, true.gate, strict=True)):
-                own[others[rows]] = sign * other[columns]
+            for b, (block, true_block) in enumerate(zip(gates, true.gate, strict=True)):
+                block[others[rows]] = sign * true_block[columns]
                 if b != fit.centre:
-                    own[extra] = 0.0
+                    block[extra] = 0.0
             eta[others[rows]] = sign * true.eta[columns]
             eta[extra] = sums[row] / share[extra]
             propose(cost, gates, eta)

@@ -53,9 +53,9 @@ def pack(data: PatchData, dtype: Any) -> Packed:
     order = np.where(real, filled, 0)
 
     def packed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-        taken = values[order].astype(kind)
-        taken[~real] = 0
-        return taken
+        gathered = values[order].astype(kind)
+        gathered[~real] = 0
+        return gathered
 
     rows = packed(data.noise, dtype)
     columns = [rows[start:stop].transpose(1, 2, 0).ravel() for start, stop in pairwise(bounds)]

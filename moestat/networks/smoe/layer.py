@@ -281,9 +281,11 @@ class SMoE(nn.Module):
                     f"mask must be of bool and of shape {(*x.shape[:-1],)}, got {mask.dtype} and"
                     f" {(*mask.shape,)}"
                 )
-            (kept,) = torch.nonzero(mask.reshape(-1), as_tuple=True)
-            found = self._whole_answer(rows[kept], None if flat is None else flat[kept])
-            out = found.new_zeros(rows.shape[0], found.shape[1]).index_copy(0, kept, found)
+            (positions,) = torch.nonzero(mask.reshape(-1), as_tuple=True)
+            outputs = self._whole_answer(rows[positions], None if flat is None else flat[positions])
+            out = outputs.new_zeros(rows.shape[0], outputs.shape[1]).index_copy(
+                0, positions, outputs
+            )
         return out.reshape(*x.shape[:-1], out.shape[-1])
 
     def _whole_answer(self, rows: Tensor, ids: Tensor | None) -> Tensor:
@@ -394,9 +396,9 @@ def make_parts(
     width, n_experts = positive_int("d_model", experts), positive_int("n_experts", router)
     units = 4 * width if hidden is None else positive_int("hidden", hidden)
     check_keywords("SMoE", sizes, ("activation", "bias", "dropout", "device", "dtype"))
-    where = {name: sizes[name] for name in ("device", "dtype") if name in sizes}
+    factory = {name: sizes[name] for name in ("device", "dtype") if name in sizes}
     return MLPExperts(n_experts, width, units, width, **sizes), SoftmaxRouter(
-        width, n_experts, **where
+        width, n_experts, **factory
     )
 
 

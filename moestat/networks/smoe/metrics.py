@@ -158,11 +158,11 @@ def expert_change_rate(before: list[Routing], after: list[Routing]) -> float:
         raise ValueError(
             f"before and after must be of the same layers and rows, got {shapes[0]} and {shapes[1]}"
         )
-    kept = [
+    unchanged = [
         _members(new.chosen, old.chosen).double().mean().item()
         for old, new in zip(before, after, strict=True)
     ]
-    return 1.0 - float(np.mean(kept))
+    return 1.0 - float(np.mean(unchanged))
 
 
 @contextmanager

@@ -72,13 +72,17 @@ def reference_page() -> str:
     for name in KINDS:
         keys = kind_of(name).keys
         parts.append(f'## `kind = "{name}"`: {keys.what}')
-        for table, own in keys.tables.items():
+        for table, keys_of_table in keys.tables.items():
             if table == "values":
                 parts.append("`[values]`: lists, one value for each place, of any field below.")
                 continue
-            shown = own if table != "curve" or "values" not in keys.tables else own[:3]
+            shown = (
+                keys_of_table
+                if table != "curve" or "values" not in keys.tables
+                else keys_of_table[:3]
+            )
             parts += [f"### {_TITLES[table]}", _rows(shown)]
-            if shown is not own:
+            if shown is not keys_of_table:
                 parts.append("A curve may have any field of the top level as well.")
     parts.append("## Names")
     parts += [f"{what}: {_names(registry)}." for what, registry in _REGISTRIES.items()]

@@ -37,11 +37,13 @@ def _entry(name: str, path: Path) -> Entry:
     axis = values.get("x")
     places = tuple(values["values"][axis]) if axis else read_sizes(Table(values, ""))
     curves = tuple(curve["name"] for curve in values["curve"])
-    own = [read_sizes(Table(curve, "")) for curve in values["curve"] if not axis and "n" in curve]
-    each = sum(map(len, own)) + (len(curves) - len(own)) * len(places)
+    sizes_of_curves = [
+        read_sizes(Table(curve, "")) for curve in values["curve"] if not axis and "n" in curve
+    ]
+    each = sum(map(len, sizes_of_curves)) + (len(curves) - len(sizes_of_curves)) * len(places)
     cells, places = (
         each * values["replicates"],
-        tuple(sorted({*places, *(n for s in own for n in s)})),
+        tuple(sorted({*places, *(n for s in sizes_of_curves for n in s)})),
     )
     return Entry(name, values["title"], curves, cells, places)
 

@@ -76,10 +76,10 @@ def _expectation(
 
 def _timed(spec: AnySpec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
     """Seconds of the cells, and the sizes they are reckoned from."""
-    own = spec.sizes_of(spec.curve(name))
-    scale, tried = {n: spec.scale(n) or 0.0 for n in own}, dict[float, float]()
-    run_cell(spec.text, find_cell(spec, cell_key(name, own[0], 0, spec.axis)))  # compiles
-    for n in sorted({own[0], own[len(own) // 2], own[-1]}):
+    sizes = spec.sizes_of(spec.curve(name))
+    scale, tried = {n: spec.scale(n) or 0.0 for n in sizes}, dict[float, float]()
+    run_cell(spec.text, find_cell(spec, cell_key(name, sizes[0], 0, spec.axis)))  # compiles
+    for n in sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}):
         if len(tried) < 2 or _line(scale, tried, n) * _TRIES < _AFFORDED:
             tried[n] = _seconds_of(spec, name, n)
     cost = {n: _line(scale, tried, n) for _, n in counts}

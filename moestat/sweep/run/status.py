@@ -94,14 +94,14 @@ def status_of(store: Store) -> Status:
                 curve=name,
                 replication=counts[name],
                 cells=counts[name].replicates * len(spec.sizes_of(spec.curve(name))),
-                done=int(own.done.sum()),
-                failed=int((~own.done).sum()),
+                done=int(cells_of_curve.done.sum()),
+                failed=int((~cells_of_curve.done).sum()),
                 in_flight=flying.get(name, 0),
                 open=open_by_curve[name],
-                certified=int(own.certified.sum()),
-                on_bound=int(own.on_bound.sum()),
+                certified=int(cells_of_curve.certified.sum()),
+                on_bound=int(cells_of_curve.on_bound.sum()),
             )
-            for name, own in cells.items()
+            for name, cells_of_curve in cells.items()
         ),
         runner=runner,
         work=work,

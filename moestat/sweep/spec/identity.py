@@ -63,12 +63,12 @@ def digests(*first: Any) -> Callable[..., str]:
     """
     begun = hashlib.sha256(canonical_json(list(first)).encode()[:-1])
 
-    def of(*rest: Any) -> str:
+    def digest_of(*rest: Any) -> str:
         whole = begun.copy()
         whole.update(b"," + canonical_json(list(rest)).encode()[1:])
         return whole.hexdigest()
 
-    return of
+    return digest_of
 
 
 def seeds(*first: Any) -> Callable[..., int]:
@@ -79,5 +79,5 @@ def seeds(*first: Any) -> Callable[..., int]:
     >>> seeds("data", 1)(10, 0) == seed_from("data", 1, 10, 0)
     True
     """
-    of = digests(*first)
-    return lambda *rest: int(of(*rest)[:32], 16)
+    digest_of = digests(*first)
+    return lambda *rest: int(digest_of(*rest)[:32], 16)

@@ -92,11 +92,11 @@ def declared(record: type, **given: Mapping[str, Any]) -> tuple[Key, ...]:
         for entry, text in _ENTRY.findall(record.__doc__ or "")
         for name in entry.split(", ")
     }
-    found: list[Key] = []
+    keys: list[Key] = []
     for each in fields(record):
         kind = _KINDS.get(str(each.type), "array")
-        said: dict[str, Any] = {"kind": kind, "words": words[each.name]}
-        said |= {"minimum": 1} if kind == "integer" else {}
-        said |= {"required": each.default is MISSING and each.default_factory is MISSING}
-        found.append(Key(each.name, **{**said, **given.get(each.name, {})}))
-    return tuple(found)
+        attributes: dict[str, Any] = {"kind": kind, "words": words[each.name]}
+        attributes |= {"minimum": 1} if kind == "integer" else {}
+        attributes |= {"required": each.default is MISSING and each.default_factory is MISSING}
+        keys.append(Key(each.name, **{**attributes, **given.get(each.name, {})}))
+    return tuple(keys)

@@ -23,11 +23,11 @@ def memory_of(n: int, n_features: int) -> int:
     return 8 * n * (n_features + 2) * _COPIES
 
 
-def check_memory(needed: float | None, where: str, hint: str = "") -> None:
-    """Refuse cells that this machine's memory cannot hold; those without rows need None."""
-    there = available_memory()
-    if needed is not None and needed > there:
+def check_memory(needed: float | None, label: str, hint: str = "") -> None:
+    """Refuse cells that do not fit the memory of this machine; `needed` is None without rows."""
+    available = available_memory()
+    if needed is not None and needed > available:
         raise SweepError(
-            f"{where} need about {needed / 2**30:.3g} GiB of memory, this machine has"
-            f" {there / 2**30:.3g}{hint}"
+            f"{label} need about {needed / 2**30:.3g} GiB of memory, this machine has"
+            f" {available / 2**30:.3g}{hint}"
         )

@@ -176,12 +176,12 @@ def plan_cells(
     counts = [
         spec.replicates if replicates is None else replicates[curve.name] for curve in spec.curves
     ]
-    own = [frozenset(spec.sizes_of(curve)) for curve in spec.curves]
+    sizes_of_curves = [frozenset(spec.sizes_of(curve)) for curve in spec.curves]
     for size in range(len(sizes) - 1, -1, -1):
         n = sizes[size]
         wanted = np.zeros((max(counts), len(counts)), dtype=bool)
         for curve, count in enumerate(counts):
-            wanted[:count, curve] = n in own[curve]
+            wanted[:count, curve] = n in sizes_of_curves[curve]
             done = np.asarray((settled or {}).get((spec.curves[curve].name, n), ()), dtype=int)
             wanted[done[done < count], curve] = False
         replicate, curve = np.nonzero(wanted)

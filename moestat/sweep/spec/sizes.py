@@ -32,7 +32,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
     """
     value = top.take("n")
     if is_mapping(value):
-        grid = Table(value, f"{top.where}: n" if top.where else "n")
+        grid = Table(value, f"{top.label}: n" if top.label else "n")
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1, _MOST_SIZES)
         given = grid.text("spacing", "log")
@@ -40,7 +40,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
         grid.finish()
         if not 1 <= start <= stop <= _LARGEST_SIZE:
             raise SweepError(
-                f"{grid.where}: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and"
+                f"{grid.label}: needs 1 <= start <= stop <= {_LARGEST_SIZE:g}, got {start:g} and"
                 f" {stop:g}"
             )
         places = _SPACINGS[spacing](start, stop, num)

@@ -39,7 +39,7 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT = 10_000
 
 
-def check_values(value: Any, where: str = "") -> None:
+def check_values(value: Any, label: str = "") -> None:
     """Refuse numbers and texts that no key has a use for, wherever in a spec they stand.
 
     Examples
@@ -50,17 +50,17 @@ def check_values(value: Any, where: str = "") -> None:
         for key, item in value.items():
             if len(key) > _LONGEST_NAME:
                 message = f"a name has at most {_LONGEST_NAME} characters, got {shown(key)}"
-                raise SweepError(f"{where}: {message}" if where else message)
-            check_values(item, f"{where}.{key}" if where else str(key))
+                raise SweepError(f"{label}: {message}" if label else message)
+            check_values(item, f"{label}.{key}" if label else str(key))
     elif is_sequence(value):
         for item in value:
-            check_values(item, where)
+            check_values(item, label)
     elif isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
-        raise SweepError(f"{where}: must be at most 2^128, got {shown(value)}")
+        raise SweepError(f"{label}: must be at most 2^128, got {shown(value)}")
     elif isinstance(value, str):
-        most = _LONGEST_TEXT if where.endswith("note") else _LONGEST_NAME
+        most = _LONGEST_TEXT if label.endswith("note") else _LONGEST_NAME
         if len(value) > most:
-            raise SweepError(f"{where}: has at most {most:,} characters, got {shown(value)}")
+            raise SweepError(f"{label}: has at most {most:,} characters, got {shown(value)}")
 
 
 class Table:
@@ -70,7 +70,7 @@ class Table:
     ----------
     values : mapping
         The table as read from TOML.
-    where : str
+    label : str
         What messages call it: ``"truth 'sigmoid'"``; empty for the top level.
 
     Raises
@@ -86,8 +86,8 @@ class Table:
     >>> table.finish()
     """
 
-    def __init__(self, values: Any, where: str) -> None:
-        self.where = where
+    def __init__(self, values: Any, label: str) -> None:
+        self.label = label
         if not is_mapping(values):
             raise self.error("", f"must be a table, got {shown(values)}")
         self._values: dict[str, Any] = dict(values)
@@ -98,7 +98,7 @@ class Table:
 
     def error(self, key: str, message: str) -> SweepError:
         """The error `message` about `key` of this table ("" for the table itself)."""
-        return SweepError(": ".join(part for part in (self.where, key, message) if part))
+        return SweepError(": ".join(part for part in (self.label, key, message) if part))
 
     def take(self, key: str, default: Any = REQUIRED) -> Any:
         """The value of `key`, or `default`; no check."""

@@ -65,17 +65,17 @@ def _choose(h, m, counters, number, shift, unit, best, chosen):
 
 
 @device
-def _normalise(h, n_experts, chosen, own, total):
+def _normalise(h, n_experts, chosen, chosen_score, total):
     """Softmax of the first rows of h (M, width), in place.
 
     The score of the chosen expert is subtracted: no score exceeds it by more than the noise.
     """
     for s in range(h.shape[1]):
-        own[s] = h[chosen[s], s]
+        chosen_score[s] = h[chosen[s], s]
         total[s] = 0.0
     for m in range(n_experts):
         for s in range(h.shape[1]):
-            e = exp(h[m, s] - own[s])
+            e = exp(h[m, s] - chosen_score[s])
             h[m, s] = e
             total[s] += e
     for s in range(h.shape[1]):
@@ -131,21 +131,30 @@ def route(
                     h[m + 2],
                     h[m + 3],
                 )
-        here = chosen[start:stop]
+        chosen_of_block = chosen[start:stop]
         for m in range(n_experts):
             number = np.uint64(numbers[m])
-            _choose(h[m], m, counters[start:stop], number, shift, unit, best[start:stop], here)
-        _normalise(h, n_experts, here, best[start:stop], total[start:stop])
+            _choose(
+                h[m],
+                m,
+                counters[start:stop],
+                number,
+                shift,
+                unit,
+                best[start:stop],
+                chosen_of_block,
+            )
+        _normalise(h, n_experts, chosen_of_block, best[start:stop], total[start:stop])
         for s in range(width):
-            gate[start + s] = h[here[s], s]
+            gate[start + s] = h[chosen_of_block[s], s]
 
 
 @device
 def _through_softmax(h, m, chosen, coefficient):
     """``coefficient (1(chosen = m) - pi_m)`` from the gates of expert m, in place."""
     for s in range(len(h)):
-        own = h[s]
-        h[s] = coefficient[s] * ((1 - own) if chosen[s] == m else -own)
+        probability = h[s]
+        h[s] = coefficient[s] * ((1 - probability) if chosen[s] == m else -probability)
 
 
 @device

@@ -55,13 +55,13 @@ class MLPExperts(StackedExperts):
         super().__init__(n_experts, n_inputs, n_outputs)
         self.activation = activation_called(self._usual if activation is None else activation)
         self.dropout = nn.Dropout(real_in("dropout", dropout, 0.0, 1.0))
-        where = {"device": device, "dtype": dtype}
+        factory = {"device": device, "dtype": dtype}
         shapes = dict.fromkeys(self._from_inputs, (n_inputs, n_hidden))
         shapes |= {"outer": (n_hidden, n_outputs)}
         for name, shape in shapes.items():
-            setattr(self, name, stacked_matrix(n_experts, *shape, **where))
+            setattr(self, name, stacked_matrix(n_experts, *shape, **factory))
         for name, shape in shapes.items():
-            setattr(self, f"{name}_bias", self.biases(bias, *shape, **where))
+            setattr(self, f"{name}_bias", self.biases(bias, *shape, **factory))
 
     def sizes(self) -> dict[str, int]:
         """See `StackedExperts.sizes`; n_hidden is the number of hidden units of an expert."""

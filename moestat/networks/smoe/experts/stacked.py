@@ -99,9 +99,9 @@ class StackedExperts(nn.Module):
             "n_outputs": self.n_outputs,
         }
 
-    def biases(self, wanted: bool, n_in: int, n_out: int, **where: Any) -> nn.Parameter | None:
+    def biases(self, wanted: bool, n_in: int, n_out: int, **factory: Any) -> nn.Parameter | None:
         """Intercepts (N, 1, n_out) on +-1 / sqrt(n_in), or None if they are not wanted."""
-        return _uniform((self.n_experts, 1, n_out), n_in, **where) if wanted else None
+        return _uniform((self.n_experts, 1, n_out), n_in, **factory) if wanted else None
 
     def run(self, rows: Tensor, product: Product) -> Tensor:
         """The experts on `rows`, whose products with stacked matrices are `product`."""

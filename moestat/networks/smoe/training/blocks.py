@@ -63,8 +63,8 @@ def make_block(
         "z": settings.z,
     }
     if method == "compete-v1":
-        own = {"alpha": settings.alpha, "reading": settings.reading}
-        return CompeteSMoEv1(experts, router, **own, **shared)
+        options = {"alpha": settings.alpha, "reading": settings.reading}
+        return CompeteSMoEv1(experts, router, **options, **shared)
     if method == "competition-v1":
         return CompetitionMoEv1(experts, router, **shared)
     if method == "compete-v2":

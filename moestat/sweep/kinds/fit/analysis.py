@@ -139,7 +139,7 @@ class CurveSummary:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         curve = self.curve
-        told = {
+        facts = {
             "curve": curve.name,
             "panel": curve.panel,
             "loss": loss_label(curve.loss),
@@ -149,7 +149,7 @@ class CurveSummary:
             "cells": self.planned,
             "left_out": self.left_out,
         }
-        return _plain(told | {k: v for k, v in vars(self).items() if k not in _UNTOLD})
+        return _plain(facts | {k: v for k, v in vars(self).items() if k not in _UNTOLD})
 
 
 @door()
@@ -294,9 +294,9 @@ def _cell_rates(used: Cells, columns: Columns) -> dict[str, dict[str, Exponent]]
         held = columns.take(f"{kind} held") > 0
         if not held.any():
             continue
-        own = used.where(held)
+        cells = used.where(held)
         rates[kind] = {
-            name.removeprefix(f"{kind} error "): _cell_rate(own, columns.take(name)[held])
+            name.removeprefix(f"{kind} error "): _cell_rate(cells, columns.take(name)[held])
             for name in columns.names()
             if name.startswith(f"{kind} error ")
         }

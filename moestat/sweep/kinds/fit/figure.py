@@ -136,9 +136,9 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
     doubts = [f"{summary.left_out} uncertified"] if summary.left_out else []
     if 2 * summary.on_bound > summary.done:
         doubts.append(f"{share(summary.on_bound, summary.done)} on a bound")
-    told = f" ({', '.join(doubts)})" if doubts else ""
+    suffix = f" ({', '.join(doubts)})" if doubts else ""
     return RateCurve(
-        label=figure_text(summary.curve.name) + told,
+        label=figure_text(summary.curve.name) + suffix,
         n=summary.n,
         loss=summary.loss,
         rate=summary.rate,

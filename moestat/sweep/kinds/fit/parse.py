@@ -155,25 +155,27 @@ def _check_active(table: Table, key: str, model: Family) -> None:
 def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
     table = Table(values, f"curve {position}")
     name = table.text("name")
-    table.where = f"curve {name!r}"
+    table.label = f"curve {name!r}"
     truth = table.text("truth")
     if truth not in truths:
         known = ", ".join(map(repr, truths))
         raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
-    own = truths[truth].family
+    true_family = truths[truth].family
     try:
         loss = table.take("loss")
     except SweepError as error:
-        raise SweepError(f"{error}; {_losses_that_fit(own)}") from None
+        raise SweepError(f"{error}; {_losses_that_fit(true_family)}") from None
     n = read_sizes(table) if "n" in table else table.take("n", None)
-    found = {"name": name, "truth": truth, "loss": loss, "n": n, **table.read(CURVE)}
+    values_of_keys = {"name": name, "truth": truth, "loss": loss, "n": n, **table.read(CURVE)}
     table.finish()
-    if not isinstance(found["also"], list):
-        raise table.error("also", f"must be a list of losses, got {shown(found['also'])}")
-    if found["solver"] is None:
-        found["solver"] = _SQUARES_SOLVER if own.is_regression else _SOLVER
-    found["starts"] = _STARTS if found["starts"] is None else found["starts"]
-    return Curve(**{**found, "also": tuple(found["also"])})
+    if not isinstance(values_of_keys["also"], list):
+        raise table.error("also", f"must be a list of losses, got {shown(values_of_keys['also'])}")
+    if values_of_keys["solver"] is None:
+        values_of_keys["solver"] = _SQUARES_SOLVER if true_family.is_regression else _SOLVER
+    values_of_keys["starts"] = (
+        _STARTS if values_of_keys["starts"] is None else values_of_keys["starts"]
+    )
+    return Curve(**{**values_of_keys, "also": tuple(values_of_keys["also"])})
 
 
 def _losses_that_fit(fitted: Family) -> str:

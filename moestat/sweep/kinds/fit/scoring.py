@@ -90,19 +90,19 @@ def _arrays(path: Path) -> dict[str, Any]:
 
 def _scored(spec: Spec, curve: Curve, arrays: Mapping[str, Any], path: str) -> Scores:
     fitted, target = spec.fitted_family(curve), spec.target(curve)
-    own = {
+    blocks = {
         name.rpartition("/")[2]: array
         for name, array in arrays.items()
         if name.rpartition("/")[0] == curve.name
     }
-    n = np.atleast_1d(own.pop("n", np.empty(0)))
+    n = np.atleast_1d(blocks.pop("n", np.empty(0)))
     if n.ndim != 1 or n.size == 0 or n.dtype.kind not in "iuf" or np.any(n < 1):
         raise SweepError(f"{path}: {curve.name}/n must be sample sizes of shape (N,), N >= 1")
-    for block, array in own.items():
+    for block, array in blocks.items():
         if np.ndim(array) == 0 or len(array) != n.size:
             raise SweepError(f"{path}: {curve.name}/{block} must have {n.size} rows, as n has")
     losses: dict[str, FloatArray] = {}
-    measures = list(_measures(fitted, own, n.size, f"{path}: {curve.name}"))
+    measures = list(_measures(fitted, blocks, n.size, f"{path}: {curve.name}"))
     for given in (curve.loss, *(each for each in curve.also if each != REGRESSION_ERROR)):
         loss = make_loss(given)
         losses[loss_label(given)] = np.array(
@@ -114,12 +114,12 @@ def _scored(spec: Spec, curve: Curve, arrays: Mapping[str, Any], path: str) -> S
     return Scores(curve.name, n.astype(np.int64), losses)
 
 
-def _measures(fitted: Any, own: Mapping[str, Any], size: int, where: str) -> Iterable[Any]:
+def _measures(fitted: Any, blocks: Mapping[str, Any], size: int, label: str) -> Iterable[Any]:
     for i in range(size):
         try:
-            theta = fitted.pack({block: array[i] for block, array in own.items()})
+            theta = fitted.pack({block: array[i] for block, array in blocks.items()})
         except (ValueError, TypeError) as error:
-            raise SweepError(f"{where}: row {i}: {error}") from None
+            raise SweepError(f"{label}: row {i}: {error}") from None
         try:
             yield fitted.measure(fitted.pin(theta))
         except ValueError:  # a mass is 0 or infinite

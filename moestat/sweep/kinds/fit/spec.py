@@ -142,12 +142,12 @@ class Spec(SweepSpec[Curve]):
     def check_machine(self) -> None:
         """See `SweepSpec`: a sample has to fit the memory, a lattice of responses to hold it."""
         for curve in self.curves:
-            truth, where = self.truths[curve.truth], f"curve {curve.name!r}"
+            truth, label = self.truths[curve.truth], f"curve {curve.name!r}"
             if not isinstance(self.design, Lattice):
-                rows = f"{where}: n: {self.sizes_of(curve)[-1]} rows"
+                rows = f"{label}: n: {self.sizes_of(curve)[-1]} rows"
                 check_memory(self.memory(curve), rows, _COUNTS)
                 continue
-            fitted, table = self.fitted_family(curve), Table({}, where)
+            fitted, table = self.fitted_family(curve), Table({}, label)
             table.build("design", check_step, self.design, truth.family, truth.theta, fitted)
 
     def sizes_of(self, curve: Curve) -> tuple[int, ...]:
@@ -219,21 +219,21 @@ class Spec(SweepSpec[Curve]):
         truth = self.truths[curve.truth]
         if curve.gate is None:
             return truth.family.with_experts(curve.n_experts)
-        own = truth.family
+        true_family = truth.family
         fitted = family(
-            own.likelihood.name,
+            true_family.likelihood.name,
             gate=curve.gate,
-            expert=table_of(own.expert),
+            expert=table_of(true_family.expert),
             n_experts=curve.n_experts,
-            n_features=own.n_features,
-            n_classes=own.n_classes if own.likelihood.support is not None else None,
+            n_features=true_family.n_features,
+            n_classes=true_family.n_classes if true_family.likelihood.support is not None else None,
         )
         # The same expert, whose blocks may have other names beside another gate.
         box = {
-            name: own.box[known]
-            for name, known in zip(fitted.expert.bounds, own.expert.bounds, strict=True)
+            name: true_family.box[known]
+            for name, known in zip(fitted.expert.bounds, true_family.expert.bounds, strict=True)
         }
-        box |= {name: own.box[name] for name in own.likelihood.bounds}
+        box |= {name: true_family.box[name] for name in true_family.likelihood.bounds}
         return replace(fitted, box={**fitted.box, **box})
 
     def scored(self, curve: Curve) -> Truth:

@@ -37,7 +37,7 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
     the other answer: no share of 1000 out of 1000 is certain.
     """
     values = [[v for v in items.values() if v is not None] for items in outcomes]
-    means = np.array([np.mean(own) for own in values if own])
+    means = np.array([np.mean(answered) for answered in values if answered])
     if not means.size:
         return None
     count = int(means.size)
@@ -48,9 +48,9 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
         for name, value in items.items():
             if value is not None:
                 by_item.setdefault(name, []).append(value)
-    shares = {name: float(np.mean(own)) for name, own in by_item.items()}
+    shares = {name: float(np.mean(answered)) for name, answered in by_item.items()}
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    answers = [own for own in values if own]
+    answers = [answered for answered in values if answered]
     asked = sum(len(items) if len(items) > 1 else _width(outcomes) for items in outcomes)
     return Share(
         count,
@@ -102,7 +102,11 @@ def _summary(spec: InferenceSpec, curve: RunCurve, records: Sequence[Record]) ->
                 places = outcomes.setdefault((name, label), {})
                 places.setdefault(record.n, []).append(items)
     shares = {
-        key: {x: found for x, own in places.items() if (found := share(own)) is not None}
+        key: {
+            x: found
+            for x, outcomes_at in places.items()
+            if (found := share(outcomes_at)) is not None
+        }
         for key, places in outcomes.items()
     }
     return InferenceSummary(**counts(spec, curve, records), shares=shares)

@@ -67,13 +67,13 @@ def _inside(nominal: float, found: Share) -> bool:
 
 
 def _readings(summary: InferenceSummary) -> list[str]:
-    """What the shares say, in a paragraph before their table."""
-    told = [*_band_reading(summary), *_choice_readings(summary)]
-    return [" ".join(told)] if told else []
+    """A paragraph on the shares, which is printed before their table."""
+    sentences = [*_band_reading(summary), *_choice_readings(summary)]
+    return [" ".join(sentences)] if sentences else []
 
 
 def _band_reading(summary: InferenceSummary) -> list[str]:
-    """How many shares are in the band, and which one is the farthest outside."""
+    """A sentence on the number of shares in the band, and on the one farthest outside."""
     judged = [
         (found.mean - nominal, f"{label} at {summary.axis} = {x:g} ({_percent(found)})")
         if not _inside(nominal, found)
@@ -85,11 +85,11 @@ def _band_reading(summary: InferenceSummary) -> list[str]:
     if not judged:
         return []
     below, above = (sum(sign * off > 0.0 for off, _ in judged) for sign in (-1, 1))
-    told = f"Of {len(judged)} shares {len(judged) - below - above} are in the band"
+    beginning = f"Of {len(judged)} shares {len(judged) - below - above} are in the band"
     if not below + above:
-        return [f"{told}."]
+        return [f"{beginning}."]
     farthest = max(judged, key=lambda each: abs(each[0]))[1]
-    return [f"{told}, {below} are below and {above} above it, the farthest {farthest}."]
+    return [f"{beginning}, {below} are below and {above} above it, the farthest {farthest}."]
 
 
 def _choice_readings(summary: InferenceSummary) -> list[str]:
@@ -127,12 +127,12 @@ def inference_table(
     title: str, summaries: Sequence[InferenceSummary], details: bool = False
 ) -> Table:
     """Shares of each procedure at each place; with `details` also the worst and the best item."""
-    kept = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
+    columns = (0, 1, 2, 3, 4, 5, 6) if details else (0, 1, 2, 3, 6)
     names = ("what", summaries[0].axis, "runs", "share", "lowest", "highest", "missing")
-    table = WideTable(title, ["curve", *names[:2]], [names[at] for at in kept[2:]])
+    table = WideTable(title, ["curve", *names[:2]], [names[at] for at in columns[2:]])
     for summary in summaries:
         for row in _rows(summary):
-            table.add_row(summary.curve.name, *(row[at] for at in kept))
+            table.add_row(summary.curve.name, *(row[at] for at in columns))
     table.caption = _NOTE
     return table
 
@@ -161,7 +161,7 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
                 **marks(i),
             )
         axes.set_xscale("log")
-        places = sorted({x for own in summary.shares.values() for x in own})
+        places = sorted({x for by_place in summary.shares.values() for x in by_place})
         axes.set_xticks(places, [f"{x:g}" for x in places])
         if len(places) == 1:
             axes.set_xlim(places[0] / 1.5, places[0] * 1.5)

@@ -101,20 +101,20 @@ class Observed:
     def without_last(self) -> MoEResults | None:
         """The fit without the last input, from the truth without it; None if not certified."""
         (X, y), truth = self.data, self.trial.truth
-        own = truth.family
-        names = own.likelihood.name, own.gate.name, own.expert.name
-        n_classes = own.n_classes if own.likelihood.support is not None else None
+        true_family = truth.family
+        names = true_family.likelihood.name, true_family.gate.name, true_family.expert.name
+        n_classes = true_family.n_classes if true_family.likelihood.support is not None else None
         small = family(
             names[0],
             gate=names[1],
             expert=names[2],
             n_experts=self.trial.n_experts,
-            n_features=own.n_features - 1,
+            n_features=true_family.n_features - 1,
             n_classes=n_classes,
         )
         blocks = {
             name: value if value.shape == small.blocks[name].shape else value[..., :-1]
-            for name, value in own.unpack(truth.theta).items()
+            for name, value in true_family.unpack(truth.theta).items()
         }
         rules = self._rules(small.pack(blocks)[None, :])
         result = _quiet(small, X[:, :-1], y, rules, self.rng.spawn(1)[0])
@@ -137,19 +137,21 @@ class Observed:
         k, known = family.n_experts, truth.family.n_experts
         # Packed, as intervals are: the logarithm of a variance.
         at = {name: family.blocks[name].reshape(k, -1) for name in names}
-        there = {name: truth.theta[truth.family.blocks[name].reshape(known, -1)] for name in names}
-        here = np.column_stack([self.result.theta[at[name]] for name in names])
-        true = np.column_stack(list(there.values()))
-        apart = np.sum((here[:, None, :] - true[None, :, :]) ** 2, axis=2)
-        own = np.argmin(apart, axis=1)
-        sizes = np.bincount(own, minlength=known)
-        found = []
+        true_values = {
+            name: truth.theta[truth.family.blocks[name].reshape(known, -1)] for name in names
+        }
+        fitted = np.column_stack([self.result.theta[at[name]] for name in names])
+        true = np.column_stack(list(true_values.values()))
+        apart = np.sum((fitted[:, None, :] - true[None, :, :]) ** 2, axis=2)
+        nearest = np.argmin(apart, axis=1)
+        sizes = np.bincount(nearest, minlength=known)
+        targets = []
         for name in names:
             for i in range(k):
                 for j, position in enumerate(at[name][i]):
-                    label = f"{family.param_names[position]}, cell of {sizes[own[i]]}"
-                    found.append((label, int(position), float(there[name][own[i], j])))
-        return found
+                    label = f"{family.param_names[position]}, cell of {sizes[nearest[i]]}"
+                    targets.append((label, int(position), float(true_values[name][nearest[i], j])))
+        return targets
 
     @cached_property
     def places(self) -> tuple[FloatArray, FloatArray]:

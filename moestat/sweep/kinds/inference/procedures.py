@@ -146,14 +146,14 @@ def _nested(observed: Observed) -> Outcomes | None:
     family = full.family
     last = family.n_features - 1
     # Every coefficient of the last input that is free.
-    own = [
+    tested = [
         name
         for name, low, high in zip(full.param_names, family.lower, family.upper, strict=True)
         if low < high and name.endswith(f",{last}]")
     ]
     if (smaller := observed.without_last()) is None:
         return None
-    constraints = ", ".join(f"{name} = 0" for name in own)
+    constraints = ", ".join(f"{name} = 0" for name in tested)
     small = smaller.blocks
     blocks = full.family.unpack(np.zeros(family.n_params))
     for name, block in blocks.items():
@@ -164,7 +164,7 @@ def _nested(observed: Observed) -> Outcomes | None:
         )
     pvalues = {
         "likelihood ratio": lr_test(smaller, full).pvalue,
-        "score": score_test(full, family.pack(blocks), df=len(own)).pvalue,
+        "score": score_test(full, family.pack(blocks), df=len(tested)).pvalue,
     }
     for kind in ("observed", "expected", "HC0"):
         found = full.get_robustcov_results(kind).wald_test(constraints)
@@ -221,7 +221,7 @@ def _selection(observed: Observed) -> Outcomes:
 
 
 PROCEDURES: Mapping[str, Procedure] = {
-    "wald": Procedure(0.95, _wald, lambda own: [f"Wald, {k}" for k in _covariances(own)]),
+    "wald": Procedure(0.95, _wald, lambda observed: [f"Wald, {k}" for k in _covariances(observed)]),
     "prediction": Procedure(
         0.95, _prediction, lambda _: [f"mean, {k}" for k in _MEAN_KINDS], of_means=True
     ),

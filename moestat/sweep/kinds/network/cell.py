@@ -45,8 +45,8 @@ def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
     weights = trained.weights
     after, errors = evaluate_on(testing, weights), expert_errors(run.network, weights, test)
     before = evaluate(run.network, weights, data)
-    # Each expert belongs to the cluster that it errs on least, the first one of several.
-    own = errors.argmin(axis=0)
+    # The cluster of an expert is the one with its smallest error, the first one if several tie.
+    best_cluster = errors.argmin(axis=0)
     return {
         "loss": after.loss,
         "losses": {
@@ -61,14 +61,14 @@ def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
                 name: float(np.quantile(after.margins, at)) for name, at in _MARGINS.items()
             },
             "unmoved": int(trained.unmoved.sum()),
-            "specialist_share": float(np.mean(own[after.chosen] == after.cluster)),
-            "clusters_covered": len(set(own.tolist())),
+            "specialist_share": float(np.mean(best_cluster[after.chosen] == after.cluster)),
+            "clusters_covered": len(set(best_cluster.tolist())),
             # The four statements of Theorem 1: two errors, the worst specialist, wrong routes.
             "theorem": {
                 "training_error": 1.0 - before.accuracy,
                 "test_error": 1.0 - after.accuracy,
                 "worst_specialist_error": float(errors.min(axis=0).max()),
-                "misrouted": float(np.mean(own[after.chosen] != after.cluster)),
+                "misrouted": float(np.mean(best_cluster[after.chosen] != after.cluster)),
             },
             "curve": curve,
         },

@@ -37,10 +37,10 @@ def page_head(
 
 
 def remarks(summary: Outcomes) -> list[str]:
-    """The note of a curve, and how many of its cells failed, by paragraph."""
+    """Paragraphs with the note of a curve and the number of its cells that failed."""
     note, failed = summary.curve.note, summary.failed
-    told = [f"> {markdown_text(note)}"] if note else []
-    return told + ([f"{failed} of {summary.planned} cells failed."] if failed else [])
+    paragraphs = [f"> {markdown_text(note)}"] if note else []
+    return paragraphs + ([f"{failed} of {summary.planned} cells failed."] if failed else [])
 
 
 def runs_of_records(records: Iterable[Record], metrics: Sequence[str]) -> Runs:

@@ -91,10 +91,10 @@ class Metrics:
         done = [record for record in records if record.status == DONE]
         metrics: dict[str, dict[float, Place]] = {name: {} for name in self.words}
         for x in spec.sizes:
-            here = [record.losses for record in done if record.n == x]
+            losses_at = [record.losses for record in done if record.n == x]
             for name, places in metrics.items():
-                if here:
-                    places[x] = _place([losses[name] for losses in here])
+                if losses_at:
+                    places[x] = _place([losses[name] for losses in losses_at])
         return PlacesSummary(**counts(spec, curve, records), metrics=metrics)
 
     def table(self, title: str, summaries: Sequence[PlacesSummary], details: bool = False) -> Table:
@@ -127,8 +127,8 @@ class Metrics:
             grid[0, column].set_title(figure_text(panel_label(name)), loc="left")
             grid[0, column].legend(frameon=False, fontsize="small")
             grid[-1, column].set_xlabel(curves[0].axis)
-        told = f"Markers: means over runs; bars: one standard deviation to either side{self.cut}."
-        caption(figure, told)
+        note = f"Markers: means over runs; bars: one standard deviation to either side{self.cut}."
+        caption(figure, note)
         return figure
 
     def _add_curve(self, axes: Any, summary: PlacesSummary, metric: str, index: int) -> None:

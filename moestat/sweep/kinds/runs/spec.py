@@ -213,11 +213,11 @@ def _curve(
 ) -> RunCurve:
     table = Table(given, f"curve {position}")
     name = table.text("name")
-    table.where = f"curve {name!r}"
+    table.label = f"curve {name!r}"
     words = table.read(_CURVE)
-    own = _fields(table, values, keys)
+    values_of_curve = _fields(table, values, keys)
     table.finish()
-    return RunCurve(name, {**shared, **own}, **words)
+    return RunCurve(name, {**shared, **values_of_curve}, **words)
 
 
 def _check(spec: RunsSpec[Any], curve: RunCurve, x: float) -> None:

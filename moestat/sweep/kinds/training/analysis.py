@@ -119,11 +119,11 @@ def summarise_trainings(store: Store) -> list[TrainingSummary]:
         first = firsts.setdefault(curve.panel, curve.name)
         records, metrics = done[curve.name], {}
         for x in spec.sizes:
-            here = [record for record in records if record.n == x]
-            if here:
+            at_place = [record for record in records if record.n == x]
+            if at_place:
                 beside = best[first] if spec.axis == "choice" else x
                 other = {r.replicate: r for r in done[first] if r.n == beside}
-                metrics[x] = _estimates(here, {} if curve.name == first else other)
+                metrics[x] = _estimates(at_place, {} if curve.name == first else other)
         run = spec.run(curve, spec.sizes[0])
         at_best = [record for record in records if record.n == best[curve.name]]
         summaries.append(
@@ -167,18 +167,18 @@ def _best(records: Sequence[Record]) -> float | None:
     return best_place(places)
 
 
-def _estimates(here: Sequence[Record], other: Mapping[int, Record]) -> dict[str, Estimate]:
-    found = {
-        name: estimate([record.losses[name] for record in here])
+def _estimates(at_place: Sequence[Record], other: Mapping[int, Record]) -> dict[str, Estimate]:
+    estimates = {
+        name: estimate([record.losses[name] for record in at_place])
         for name in METRICS
-        if all(name in record.losses for record in here)
+        if all(name in record.losses for record in at_place)
     }
     pairs = [
         record.losses["test_loss"] - other[record.replicate].losses["test_loss"]
-        for record in here
+        for record in at_place
         if record.replicate in other
     ]
-    return {**found, "difference": estimate(pairs)} if pairs else found
+    return {**estimates, "difference": estimate(pairs)} if pairs else estimates
 
 
 def _curves(records: Sequence[Record]) -> dict[str, Any]:
