@@ -259,7 +259,7 @@ def test_wrong_arguments_are_one_clear_error(data):
     refused("offset: 'age' is a term", "wage ~ age", data, offset="age")
     refused("a single linear predictor", "region ~ age", data, "multinomial", offset="t")
     refused("family must be the name", "wage ~ age", data, moestat.family("gaussian"))
-    refused("gate_inputs is for moestat.fit", "wage ~ age", data, gate_inputs=[0])
+    refused("gate_inputs is an argument of moestat.fit", "wage ~ age", data, gate_inputs=[0])
 
 
 def test_new_data_must_fit_the_formula(result, data):
