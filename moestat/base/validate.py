@@ -226,8 +226,12 @@ _ELSEWHERE = {
     "weights": "sample_weight",
     "freq_weights": "sample_weight",
     "disp": "verbose",
+    "normal": "gaussian",
+    "bernoulli": "multinomial",
+    "logistic": "multinomial",
+    "negbin": "negative-binomial",
 }
-"""What other packages call arguments of this one."""
+"""What other packages call arguments and families of this one."""
 
 
 class UnknownArgumentError(TypeError, ValueError):

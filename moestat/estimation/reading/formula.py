@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import short
+from moestat.base.validate import did_you_mean, short
 from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
@@ -81,7 +81,7 @@ def _unknown(name: str, columns: Sequence[str]) -> ValueError:
     shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
     return ValueError(
         f"formula: data has no column {short(name)}, and there is no such function"
-        f" of formulas; columns are {shown}"
+        f" of formulas; columns are {shown}{did_you_mean(name, columns)}"
     )
 
 
