@@ -325,17 +325,17 @@ class _BFGSRun(Run):
 
     def execute(self, problem: Problem) -> Ran:
         """Run the steps and return where they ended."""
-        family, own = problem.family, self.climb
+        family, climb = problem.family, self.climb
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
         passes = _bfgs_loop(
             (mixture_address(family.loops, data.y.dtype), _advance_address()),
             (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
             problem.spring,
             Sums(np.empty(self.theta.size), NO_SUMS.hessian, NO_SUMS.information),
-            own.arrays,
+            climb.arrays,
         )
-        steps, current = int(own.counts[_TAKEN]), own.end
-        return Ran(current.value, current.gradient, own.points[_THETA].copy(), "", steps, passes)
+        steps, current = int(climb.counts[_TAKEN]), climb.end
+        return Ran(current.value, current.gradient, climb.points[_THETA].copy(), "", steps, passes)
 
 
 def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:

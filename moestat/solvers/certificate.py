@@ -174,7 +174,7 @@ def certificate_of(
     found, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
     # Across coefficients that are equal the Hessian is positive by construction.
     ties = family.ties if across_ties else ()
-    tied = sum(own.size - 1 for own in ties if not on_bound[own].any())
+    tied = sum(tie.size - 1 for tie in ties if not on_bound[tie].any())
     inertia = found.inertia[0] - tied, *found.inertia[1:]
     is_maximum = gain <= GAIN_LIMIT and found.inertia[2] == 0
     return Certificate(

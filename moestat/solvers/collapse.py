@@ -68,9 +68,9 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
     found = below(least)
     if found.any():
         # Coefficients of held inputs, and linear relations among the others, are no parameters.
-        own = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
-        spare = family.n_atom_params - own.size
-        spare += related(problem.metric(theta)[np.ix_(own, own)]).shape[1]
+        estimated = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
+        spare = family.n_atom_params - estimated.size
+        spare += related(problem.metric(theta)[np.ix_(estimated, estimated)]).shape[1]
         found = below(least - EM_RULES.samples * spare)
     return tuple(int(i) for i in np.flatnonzero(found))
 

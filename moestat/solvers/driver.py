@@ -87,7 +87,11 @@ class Cores:
 
         def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
             parts = [problem.parts(request) for problem, request in batch]
-            tasks = [(*item, rows) for item, own in zip(batch, parts, strict=True) for rows in own]
+            tasks = [
+                (*item, rows)
+                for item, row_ranges in zip(batch, parts, strict=True)
+                for rows in row_ranges
+            ]
             sums: list[Any] = [None] * len(tasks)
             left = deque(enumerate(tasks))
 
@@ -108,8 +112,8 @@ class Cores:
                 for helper in helping:
                     helper.result()
             found = iter(sums)
-            for (problem, request), own in zip(batch, parts, strict=True):
-                yield problem.join(request, [next(found) for _ in own])
+            for (problem, request), row_ranges in zip(batch, parts, strict=True):
+                yield problem.join(request, [next(found) for _ in row_ranges])
 
         if threads == 1:
             yield answer

@@ -93,18 +93,18 @@ def group_sums(
     reference = _reference(data) if closed else np.empty(0)
     # Slopes of an integral vary over its nodes.
     n_own = int(family.width[family.first_expert_channel :].sum()) if base is not None else 0
-    for groups, own, begin in chunks:
-        m = own.stop - own.start
-        phi[1:, :m] = data.X[:, own]
+    for groups, chunk, begin in chunks:
+        m = chunk.stop - chunk.start
+        phi[1:, :m] = data.X[:, chunk]
         n = groups.stop - groups.start
         shares = np.empty((k, n)), found.posterior[:, groups].copy(), np.empty(n)
         drawn, chosen = np.empty((2, n if order > 0 else 0, P))
         spread = np.zeros((k, n if order > 1 else 0, n_own, n_own))
         if effects is None or base is not None:
-            atoms(theta, coefficients, data.y[own], order, phi, m, rows)
+            atoms(theta, coefficients, data.y[chunk], order, phi, m, rows)
             if base is not None:
                 integrals = intercepts_loop(base.block, 1 + len(base.channels))
-                integrals(theta, coefficients, data.y[own], order, phi, m, begin, rows, spread)
+                integrals(theta, coefficients, data.y[chunk], order, phi, m, begin, rows, spread)
             join(
                 *(coefficients, begin, m, weight[groups], complete, order),
                 *(phi, rows, shares, drawn, chosen, curvature),
@@ -112,10 +112,10 @@ def group_sums(
         else:
             # The gate's log-scores are those of the first row of each group.
             first = np.ascontiguousarray(phi[:, begin])
-            atoms(theta, coefficients, data.y[own][begin], order, first, n, rows)
+            atoms(theta, coefficients, data.y[chunk][begin], order, first, n, rows)
             effects_loop()(
                 *(theta, coefficients, effects.positions, effects.last),
-                *(np.diff(np.append(begin, m)), reference, _products(data, own, begin, phi)),
+                *(np.diff(np.append(begin, m)), reference, _products(data, chunk, begin, phi)),
                 *(weight[groups], complete, order, first, rows, shares, drawn, chosen, curvature),
             )
         found.prior[:, groups], found.posterior[:, groups], found.log_density[groups] = shares
@@ -132,8 +132,8 @@ def group_sums(
     if order > 0:
         found.score += weight @ found.scores
     if order > 1:
-        for at, own in zip(family.places, curvature, strict=True):
-            found.hessian[at[:, None], at] += own
+        for at, block in zip(family.places, curvature, strict=True):
+            found.hessian[at[:, None], at] += block
     return found
 
 
@@ -151,16 +151,16 @@ def _reference(data: Any) -> FloatArray:
 def _products(data: Any, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
     """Sums of products of the features phi (1 + d, .) and the responses within groups.
 
-    They are kept where they take no more room than the rows themselves.
+    The memory of the data keeps them if they need no more room than the rows themselves.
     """
-    kept, w, m = data.memory.setdefault("products", {}), len(phi), rows.stop - rows.start
-    if rows.start in kept:
-        return kept[rows.start]
+    cache, w, m = data.memory.setdefault("products", {}), len(phi), rows.stop - rows.start
+    if rows.start in cache:
+        return cache[rows.start]
     products = np.empty((begin.size, w * w + w + 1))
     y = data.y[rows] - _reference(data) @ phi[:, :m]
     products_loop()(begin, m, phi, y, products)
     if products.size <= 4 * m * w:
-        kept[rows.start] = products
+        cache[rows.start] = products
     return products
 
 

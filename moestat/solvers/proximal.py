@@ -59,7 +59,7 @@ replaced by it so that the model has a minimum."""
 class Groups:
     """Groups of coefficients that become 0 together."""
 
-    of: IntArray
+    group_of: IntArray
     """Group of each packed parameter, -1 for those without penalty; shape (P,)."""
     weight: FloatArray
     """Factor of each group's norm; shape (G,)."""
@@ -69,12 +69,14 @@ class Groups:
     @cached_property
     def square(self) -> FloatArray:
         """Factor (G,) of each group's square: that of a single coefficient."""
-        return self.weight / np.sqrt(np.bincount(self.of[self.of >= 0], minlength=self.weight.size))
+        return self.weight / np.sqrt(
+            np.bincount(self.group_of[self.group_of >= 0], minlength=self.weight.size)
+        )
 
-    def norms(self, values: FloatArray, of: IntArray) -> FloatArray:
-        """Norm (G,) of each group of values, which are of groups `of`."""
-        own = of >= 0
-        return np.sqrt(np.bincount(of[own], values[own] ** 2, self.weight.size))
+    def norms(self, values: FloatArray, group: IntArray) -> FloatArray:
+        """Norm (G,) of each group of values, whose groups are `group`."""
+        penalised = group >= 0
+        return np.sqrt(np.bincount(group[penalised], values[penalised] ** 2, self.weight.size))
 
 
 @dataclass(frozen=True)
@@ -112,54 +114,56 @@ class Scaled:
     """Power of the scale whose logarithm it is: 2 of a variance; shape (m,)."""
 
     @cached_property
-    def own(self) -> IntArray:
+    def scaled(self) -> IntArray:
         """Positions of the coefficients that have a scale."""
         return np.flatnonzero(self.at >= 0)
 
     def _sizes(self, theta: FloatArray) -> FloatArray:
-        return np.exp(theta[self.at[self.own]] / self.power[self.own])
+        return np.exp(theta[self.at[self.scaled]] / self.power[self.scaled])
 
     def outward(self, u: FloatArray) -> FloatArray:
         """Convert u (m,) to theta (m,)."""
         theta = u.copy()
-        theta[self.own] *= self._sizes(u)
+        theta[self.scaled] *= self._sizes(u)
         return theta
 
     def inward(self, theta: FloatArray) -> FloatArray:
         """Convert theta (m,) to u (m,)."""
         u = theta.copy()
-        u[self.own] /= self._sizes(theta)
+        u[self.scaled] /= self._sizes(theta)
         return u
 
     def gradient(self, theta: FloatArray, gradient: FloatArray) -> FloatArray:
         """The gradient in u at theta, of that in theta."""
-        own, evaluation = self.own, gradient.copy()
-        evaluation[own] *= self._sizes(theta)
-        np.add.at(evaluation, self.at[own], gradient[own] * theta[own] / self.power[own])
+        scaled, evaluation = self.scaled, gradient.copy()
+        evaluation[scaled] *= self._sizes(theta)
+        np.add.at(
+            evaluation, self.at[scaled], gradient[scaled] * theta[scaled] / self.power[scaled]
+        )
         return evaluation
 
     def hessian(self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray) -> FloatArray:
         """The Hessian in u at theta, of gradient and Hessian in theta."""
-        own, at, power, size = self.own, self.at[self.own], self.power, self._sizes(theta)
+        scaled, at, power, size = self.scaled, self.at[self.scaled], self.power, self._sizes(theta)
         along = np.eye(theta.size)
-        along[own, own] = size
-        along[own, at] = theta[own] / power[own]
+        along[scaled, scaled] = size
+        along[scaled, at] = theta[scaled] / power[scaled]
         evaluation = along.T @ hessian @ along
-        mixed = gradient[own] * size / power[own]
-        evaluation[own, at] += mixed
-        evaluation[at, own] += mixed
-        np.add.at(evaluation, (at, at), gradient[own] * theta[own] / power[own] ** 2)
+        mixed = gradient[scaled] * size / power[scaled]
+        evaluation[scaled, at] += mixed
+        evaluation[at, scaled] += mixed
+        np.add.at(evaluation, (at, at), gradient[scaled] * theta[scaled] / power[scaled] ** 2)
         return evaluation
 
 
 def slopes_of(family: Family) -> IntArray:
     """The input that each parameter (P,) is a slope of, -1 for others."""
-    own = np.full(family.n_params, -1)
+    inputs = np.full(family.n_params, -1)
     for c, channel in enumerate(family.channels):
         if channel.slope is not None:
             at = family.index[:, c, None] + 1 + np.arange(family.n_features)
-            own[at] = np.arange(family.n_features)
-    return own
+            inputs[at] = np.arange(family.n_features)
+    return inputs
 
 
 @compile_loop
@@ -243,11 +247,11 @@ class SparseProblem:
 
     @cached_property
     def owner(self) -> IntArray:
-        """The coordinate of each parameter (P,): those that are equal have one."""
-        own = np.arange(self.family.n_params)
+        """The coordinate of each parameter (P,): parameters that are equal share one."""
+        owner = np.arange(self.family.n_params)
         for tied in self.family.ties:
-            own[tied] = tied[0]
-        return own
+            owner[tied] = tied[0]
+        return owner
 
     @cached_property
     def scaled(self) -> Scaled:
@@ -283,37 +287,37 @@ class SparseProblem:
 
     @cached_property
     def single(self) -> np.ndarray:
-        """Parameters (P,) that stand for a free coordinate."""
+        """A mask (P,) with one parameter for each free coordinate."""
         return self.free & (self.owner == np.arange(self.owner.size))
 
     def residuals(self, theta: FloatArray, gradient: FloatArray, penalty: float) -> FloatArray:
         """Violations of stationarity: one of each coordinate without penalty, and of each group."""
         groups, single = self.groups, self.single
         lower, upper = self.family.lower, self.family.upper
-        alone = single & (groups.of < 0)
+        alone = single & (groups.group_of < 0)
         slope = gradient[alone]
         held = (theta[alone] <= lower[alone]) & (slope > 0.0)
         held |= (theta[alone] >= upper[alone]) & (slope < 0.0)
-        own = np.flatnonzero(single & (groups.of >= 0))
-        of, u, g = groups.of[own], theta[own], gradient[own]
-        size = groups.norms(u, of)
-        inner = np.maximum(groups.norms(g, of) - penalty * groups.ratio * groups.weight, 0.0)
-        where = np.where(size > 0.0, size, 1.0)
-        factor = groups.ratio * groups.weight / where + (1.0 - groups.ratio) * groups.square
-        outer = groups.norms(g + penalty * factor[of] * u, of)
+        places = np.flatnonzero(single & (groups.group_of >= 0))
+        group, u, g = groups.group_of[places], theta[places], gradient[places]
+        size = groups.norms(u, group)
+        inner = np.maximum(groups.norms(g, group) - penalty * groups.ratio * groups.weight, 0.0)
+        divisor = np.where(size > 0.0, size, 1.0)
+        factor = groups.ratio * groups.weight / divisor + (1.0 - groups.ratio) * groups.square
+        outer = groups.norms(g + penalty * factor[group] * u, group)
         return np.append(np.where(held, 0.0, np.abs(slope)), np.where(size > 0.0, outer, inner))
 
     def penalty(self, theta: FloatArray, penalty: float) -> float:
         """The penalty of parameters (P,), per row."""
         groups = self.groups
-        size = groups.norms(theta, np.where(self.single, groups.of, -1))
+        size = groups.norms(theta, np.where(self.single, groups.group_of, -1))
         norms = groups.ratio * groups.weight @ size
         return penalty * float(norms + 0.5 * (1.0 - groups.ratio) * groups.square @ size**2)
 
     def largest(self, theta: FloatArray) -> float:
         """The least penalty at which all of the penalised coefficients are 0 near theta (P,)."""
         groups = self.groups
-        norms = groups.norms(self.scores(theta)[1], np.where(self.single, groups.of, -1))
+        norms = groups.norms(self.scores(theta)[1], np.where(self.single, groups.group_of, -1))
         return float(np.max(norms / groups.weight, initial=0.0)) / max(groups.ratio, NEGLIGIBLE)
 
     def solve(self, theta: FloatArray, penalty: float) -> Stationary:
@@ -328,7 +332,9 @@ class SparseProblem:
             value, gradient = self.scores(theta)
             left = self.residuals(theta, gradient, penalty)
             violating = left[left.size - self.groups.weight.size :] > _STATIONARY
-            entering = (self.groups.of >= 0) & np.append(violating, False)[self.groups.of]
+            entering = (self.groups.group_of >= 0) & np.append(violating, False)[
+                self.groups.group_of
+            ]
             more = self.inputs_of((theta != 0.0) | entering)
             if set(more) <= set(inputs):
                 break
@@ -341,9 +347,9 @@ class SparseProblem:
 
     def inputs_of(self, which: np.ndarray) -> tuple[int, ...]:
         """Inputs of the marked parameters (P,), and of those without penalty."""
-        own = which | (self.free & (self.groups.of < 0))
-        own[self.family.offset_positions] = True
-        return tuple(np.unique(self.input_of[own & (self.input_of >= 0)]).tolist())
+        marked = which | (self.free & (self.groups.group_of < 0))
+        marked[self.family.offset_positions] = True
+        return tuple(np.unique(self.input_of[marked & (self.input_of >= 0)]).tolist())
 
 
 class _Restricted:
@@ -352,41 +358,47 @@ class _Restricted:
     def __init__(self, whole: SparseProblem, inputs: Sequence[int]) -> None:
         self.whole = whole
         family, data, groups = whole.family, whole.problem.data, whole.groups
-        read = list(inputs) or [0]  # a family has one input at least
+        columns = list(inputs) or [0]  # a family has one input at least
         small = replace(
             family,
-            n_features=len(read),
+            n_features=len(columns),
             **{"held": (), "gate_inputs": None, "expert_inputs": None},
             **{"offset_input": None, "constraints": ()},
         )
-        X = np.ascontiguousarray(data.X[read])
-        self.at = np.flatnonzero(np.isin(whole.input_of, [-1, *read]))
+        X = np.ascontiguousarray(data.X[columns])
+        self.at = np.flatnonzero(np.isin(whole.input_of, [-1, *columns]))
         at = whole.scaled.at[self.at]
         places = np.where(at < 0, -1, np.searchsorted(self.at, at))
         self.scaled = Scaled(places, whole.scaled.power[self.at])
         sample = Sample(X, data.y, data.weight, begin=data.begin)
         self.problem = whole.problem.restrict(small, sample, self.at)
         single = whole.single[self.at] & np.isin(whole.input_of[self.at], [-1, *inputs])
-        own = self.at[single]
-        # Those without penalty are groups of their own.
+        free = self.at[single]
+        # Each coordinate without penalty is a group by itself.
         group = np.where(
-            groups.of[own] < 0, groups.weight.size + np.arange(own.size), groups.of[own]
+            groups.group_of[free] < 0,
+            groups.weight.size + np.arange(free.size),
+            groups.group_of[free],
         )
         order = np.argsort(group, kind="stable")
-        self.own, self.group = own[order], group[order]
+        self.coordinates, self.group = free[order], group[order]
         self.alone = self.group >= groups.weight.size
-        of = np.where(self.alone, groups.weight.size, self.group)
-        weight, self.ridge = (np.append(a, 0.0)[of] for a in (groups.weight, groups.square))
+        group_or_none = np.where(self.alone, groups.weight.size, self.group)
+        weight, self.ridge = (
+            np.append(a, 0.0)[group_or_none] for a in (groups.weight, groups.square)
+        )
         self.norm, self.ridge = groups.ratio * weight, (1.0 - groups.ratio) * self.ridge
-        self.spread = (whole.owner[self.at][:, None] == self.own[None, :]).astype(np.float64)
+        self.spread = (whole.owner[self.at][:, None] == self.coordinates[None, :]).astype(
+            np.float64
+        )
         self.moving = self.spread.any(axis=1)
-        self.lower = np.where(self.alone, family.lower[self.own], -np.inf)
-        self.upper = np.where(self.alone, family.upper[self.own], np.inf)
+        self.lower = np.where(self.alone, family.lower[self.coordinates], -np.inf)
+        self.upper = np.where(self.alone, family.upper[self.coordinates], np.inf)
 
     def solve(self, theta: FloatArray, penalty: float) -> tuple[Any, ...]:
         """A stationary point: parameters, curvatures, effective number, gain and steps."""
         n, damping, point, gain = self.whole.size, 0.0, theta.copy(), 0.0
-        u, H, steps = point[self.own], np.empty((0, 0)), 0
+        u, H, steps = point[self.coordinates], np.empty((0, 0)), 0
         while steps < _ITERATIONS:
             plain = self.scaled.outward(point[self.at])
             evaluation = self.problem.evaluate(Request(Objective.OBSERVED, plain))
@@ -433,10 +445,12 @@ class _Restricted:
         positive definite.
         """
         gradient = np.zeros(point.size)
-        gradient[self.own] = g
+        gradient[self.coordinates] = g
         left = self.whole.residuals(point, gradient, penalty)
         of_groups = left[left.size - self.whole.groups.weight.size :]
-        size = self.whole.groups.norms(point[self.own], np.where(self.alone, -1, self.group))
+        size = self.whole.groups.norms(
+            point[self.coordinates], np.where(self.alone, -1, self.group)
+        )
         moving = np.append(left[: left.size - of_groups.size], of_groups[size > 0.0])
         live = (size > 0.0) | (of_groups > max(_STATIONARY, moving.max(initial=0.0)))
         at = self.alone | np.append(live, False)[np.minimum(self.group, live.size)]
@@ -455,8 +469,8 @@ class _Restricted:
         begin = np.append(np.flatnonzero(np.diff(self.group[live], prepend=-1)), live.size)
         steep = np.diag(B)[begin[:-1]].copy()
         for j in np.flatnonzero(np.diff(begin) > 1):
-            own = slice(begin[j], begin[j + 1])
-            steep[j] = np.linalg.norm(B[own, own], 2)
+            block = slice(begin[j], begin[j + 1])
+            steep[j] = np.linalg.norm(B[block, block], 2)
         first, v = live[begin[:-1]], u[live]
         penalties = penalty * self.norm[first], penalty * self.ridge[first]
         bounds = self.lower[live], self.upper[live]

@@ -151,7 +151,7 @@ class _Model:
         near = (gap <= self.radius * np.sqrt(square)) & (inside[one] != inside[other])
         near &= (square > 0.0) & (data.weight > 0.0)
         pair, sample = np.nonzero(near)
-        rows, where = np.unique(sample, return_inverse=True)
+        rows, row_of_pair = np.unique(sample, return_inverse=True)
         X, y = np.ascontiguousarray(data.X[:, rows]), data.y[rows].copy()
         before = inside[:, sample]
         after = before.copy()
@@ -162,8 +162,8 @@ class _Model:
         def gap_and_jump(theta: FloatArray) -> FloatArray:
             """Gaps and jumps, shape (2, m), for the atoms that are active at the centre."""
             prior, posterior, density = dense.rowwise(theta, X, y)
-            score = np.log(np.maximum(prior, tiny))[:, where]
-            joint = np.log(np.maximum(posterior, tiny))[:, where] + density[where]
+            score = np.log(np.maximum(prior, tiny))[:, row_of_pair]
+            joint = np.log(np.maximum(posterior, tiny))[:, row_of_pair] + density[row_of_pair]
             after_less_before = _log_sum(joint, after) - _log_sum(score, after)
             after_less_before -= _log_sum(joint, before) - _log_sum(score, before)
             gap = sign[pair, sample] * (score[one[pair], column] - score[other[pair], column])

@@ -66,8 +66,8 @@ def test_one_sided_derivatives_at_a_sample(truth, atom):
         moved = theta.copy()
         moved[j] += side * step
         found = (value_at(problem, moved) - here.value) / (side * step)
-        assert found == pytest.approx(here.gradient[j] - side * corners.here, abs=1e-4)
-    assert abs(corners.here) > 0.01
+        assert found == pytest.approx(here.gradient[j] - side * corners.at_origin, abs=1e-4)
+    assert abs(corners.at_origin) > 0.01
 
 
 def test_the_cell_at_a_kink_is_the_one_where_the_model_falls():

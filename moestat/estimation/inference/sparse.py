@@ -251,7 +251,9 @@ class SparseData:
         zero = self.penalised & (theta == 0.0) & (sparse.family.lower < sparse.family.upper)
         inner = replace(self.problem, family=_pinned(sparse.family, end.theta, zero))
         square = np.where(sparse.single & self.penalised & ~zero, 1.0 - self.l1_ratio, 0.0)
-        square *= penalty * sparse.size * np.append(sparse.groups.square, 0.0)[sparse.groups.of]
+        square *= (
+            penalty * sparse.size * np.append(sparse.groups.square, 0.0)[sparse.groups.group_of]
+        )
         law = replace(inner.penalty, quadratic=inner.penalty.quadratic + np.diag(square))
         inner = replace(inner, penalty=law)
         found = inner.evaluate(Request(Objective.OBSERVED, theta))

@@ -181,8 +181,8 @@ class _Session:
         """Answer requests for one objective of one kind of family."""
         (first, request), family = batch[0], batch[0][0].family
         del first
-        samples = [problem.visit(own) for problem, own in batch]
-        theta = np.array([own.theta for _, own in batch])
+        samples = [problem.visit(asked) for problem, asked in batch]
+        theta = np.array([asked.theta for _, asked in batch])
         objective = request.objective
         if objective in (Objective.COMPLETE, Objective.EXPECTATION):
             self._make_room(batch, samples, objective)

@@ -58,21 +58,21 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
     largest = workspace
     held: set[int] = set()
     for i, problem in enumerate(problems):
-        own = _FLOAT * problem.family.n_experts * max(s.size for s in samples_of(problem))
+        shares = _FLOAT * problem.family.n_experts * max(s.size for s in samples_of(problem))
         fresh = _new_bytes(problem, held)
-        if used + own + fresh > budget and i > begin:
+        if used + shares + fresh > budget and i > begin:
             groups.append(range(begin, i))
             begin = i
             used = workspace
             held = set()
             fresh = _new_bytes(problem, held)
-        if used + own + fresh > budget:
+        if used + shares + fresh > budget:
             raise ValueError(
                 f"problem {i} with {problem.data.size} samples needs"
-                f" {(used + own + fresh) / _GIGABYTE:.3g} GB of the device's memory, and"
+                f" {(used + shares + fresh) / _GIGABYTE:.3g} GB of the device's memory, and"
                 f" {budget / _GIGABYTE:.3g} GB may be used"
             )
-        used += own + fresh
+        used += shares + fresh
         held.update(id(sample) for sample in samples_of(problem))
         largest = max(largest, used)
     if len(problems):

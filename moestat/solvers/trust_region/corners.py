@@ -18,7 +18,7 @@ def best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
     to ``edge[q + 1]``.  Returns the value and the location.
     """
     best = 0.0
-    where = origin
+    location = origin
     for q in range(kink_slope.size):
         left = max(edge[q], low)
         right = min(edge[q + 1], high)
@@ -34,19 +34,19 @@ def best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
         value = (total + 0.5 * curvature * u) * u - offset[q]
         if value < best:
             best = value
-            where = point
-    return best, where
+            location = point
+    return best, location
 
 
 @device(forceinline=False)
 @compact
 def _passed(edge, begin, m, place, also):
-    """Number of the m edges from `begin` on that lie below a place, or with `also` at it."""
+    """Number of the m edges from `begin` on that are below `place`, or with `also` equal to it."""
     low, high = 0, m
     while low < high:
         middle = (low + high) // 2
-        here = edge[begin + middle]
-        if here < place or (also and here == place):
+        value = edge[begin + middle]
+        if value < place or (also and value == place):
             low = middle + 1
         else:
             high = middle
@@ -88,16 +88,16 @@ class Corners:
         self.origin = origin
         self.x = x
         if x.size == 0:
-            self.edge, self.here = np.array([low, high]), 0.0
+            self.edge, self.at_origin = np.array([low, high]), 0.0
             self.kink_slope = self.offset = np.zeros(1)
             return
         self.edge = np.concatenate([[low], x, [high]])
         passed = np.concatenate([[0.0], np.cumsum(half)])
         moment = np.concatenate([[0.0], np.cumsum(half * (x - origin))])
         first, last = x.searchsorted(origin, "left"), x.searchsorted(origin, "right")
-        self.here = float(passed[last] - passed[first])
+        self.at_origin = float(passed[last] - passed[first])
         """S of the samples at the place itself, whose derivative counts as 0 there."""
-        self.kink_slope = 2.0 * (passed - passed[last]) + self.here
+        self.kink_slope = 2.0 * (passed - passed[last]) + self.at_origin
         self.offset = -2.0 * (moment - moment[last])
 
     def best(self, slope: float, curvature: float, radius: float) -> float:

@@ -173,7 +173,7 @@ class KinkModel:
         cells = np.array([corners.offset.size for corners in self.corners], np.int64)
         of_all = ("edge", "kink_slope", "offset")
         values = ([getattr(corners, name) for corners in self.corners] for name in of_all)
-        self._kinks = self.at, cells, *(np.concatenate([*own, np.empty(0)]) for own in values)
+        self._kinks = self.at, cells, *(np.concatenate([*arrays, np.empty(0)]) for arrays in values)
         self._chosen, self._arrays = np.empty(cells.size, np.int64), region_arrays(theta.size)
 
     def _corners(self, problem: Problem, level: int, i: int) -> Corners:
@@ -253,8 +253,8 @@ class KinkModel:
             for i, corners in enumerate(self.corners):
                 moved = place - self.theta[at]
                 moved[i] = 0.0
-                own = slope[i] + curvature[i] @ moved
-                place[i] = corners.best(own, curvature[i, i], reach)
+                slope_at = slope[i] + curvature[i] @ moved
+                place[i] = corners.best(slope_at, curvature[i, i], reach)
             if np.array_equal(before, place):
                 break
         start = self.theta.copy()
@@ -432,7 +432,7 @@ def one_sided(
     upper = model.upper.copy()
     held = 0
     for j, corners in zip(model.at, model.corners, strict=True):
-        if corners.here < 0.0 and abs(gradient[j]) <= -corners.here:
+        if corners.at_origin < 0.0 and abs(gradient[j]) <= -corners.at_origin:
             lower[j] = upper[j] = theta[j]
             held += 1
         else:

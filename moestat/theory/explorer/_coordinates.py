@@ -91,9 +91,9 @@ class Coordinates:
     def names(self) -> list[str]:
         """One name per coordinate."""
         family = self.model.family
-        own = family.n_atom_params
-        atom = [family.param_names[i * own + c] for i, c in zip(*self._at, strict=True)]
-        shared = [family.param_names[family.n_experts * own + c] for c in self._shared]
+        size = family.n_atom_params
+        atom = [family.param_names[i * size + c] for i, c in zip(*self._at, strict=True)]
+        shared = [family.param_names[family.n_experts * size + c] for c in self._shared]
         share = [f"share[{i}]" for i in self._share_entries]
         return [*atom, *shared, *share, *(f"mass of cell {j}" for j in range(self._counts[-1]))]
 
@@ -109,8 +109,8 @@ class Coordinates:
         """What z stands for."""
         model = self.model
         atoms = np.zeros((len(model.reference.cells), model.family.n_atom_params))
-        own, free, angles, masses = self._split(z)
-        atoms[self._at] = REACH * np.tanh(own / REACH)
+        atom_values, free, angles, masses = self._split(z)
+        atoms[self._at] = REACH * np.tanh(atom_values / REACH)
         share = self._shares(angles)
         if self.is_weighted:
             atoms[self._pinned] *= self._weight(share)

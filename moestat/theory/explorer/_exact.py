@@ -142,8 +142,10 @@ def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     }
 
     def inner(value: Any) -> Any:
-        own = isinstance(value, types.FunctionType) and value.__module__.startswith("moestat")
-        return copy(value) if own else value
+        of_library = isinstance(value, types.FunctionType) and value.__module__.startswith(
+            "moestat"
+        )
+        return copy(value) if of_library else value
 
     @cache
     def copy(function: Any) -> Callable[..., Any]:
@@ -151,7 +153,7 @@ def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         called = (name for name in code.co_names if name in known)
         names = {name: lowest.get(name) or inner(known[name]) for name in called}
         cells = tuple(types.CellType(inner(c.cell_contents)) for c in function.__closure__ or ())
-        own = known | names
-        return types.FunctionType(code, own, function.__name__, function.__defaults__, cells)
+        namespace = known | names
+        return types.FunctionType(code, namespace, function.__name__, function.__defaults__, cells)
 
     return copy

@@ -190,17 +190,17 @@ class Model:
 
     def _scatter(self, i: int, weights: list[FloatArray], out: Derivatives) -> None:
         """Add the derivatives in the channels of atom i, (n,) each, to those in parameters."""
-        own = out.atoms.shape[1]
-        both = np.zeros((own + len(out.shared), weights[0].size))
+        size = out.atoms.shape[1]
+        both = np.zeros((size + len(out.shared), weights[0].size))
         for weight, (at, rows) in zip(weights, self.reads, strict=True):
             both[at] += weight * self.phi[rows]
-        out.atoms[i] += both[:own]
-        out.shared[:] += both[own:]
+        out.atoms[i] += both[:size]
+        out.shared[:] += both[size:]
 
     def _blank(self, wanted: bool) -> Derivatives:
         k, n = len(self.reference.cells), self.nodes.X.shape[1] if wanted else 0
-        own, true_k = self.family.n_atom_params, self.truth_family.n_experts
-        sizes = (k, own), (self.family.n_params - k * own,), (k,), (true_k,)
+        size, true_k = self.family.n_atom_params, self.truth_family.n_experts
+        sizes = (k, size), (self.family.n_params - k * size,), (k,), (true_k,)
         return Derivatives(*(np.zeros((*size, n)) for size in sizes))
 
     def residuals(

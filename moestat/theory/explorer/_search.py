@@ -231,12 +231,12 @@ def _consolidated(curves: list[_Curve], loss: VoronoiLoss, radii: FloatArray) ->
     ]
     steps = [(at + 1, at) for at in range(radii.size - 1)]
     for source, target in steps[::-1] + [(target, source) for source, target in steps]:
-        start, here = best[source], best[target]
+        start, current = best[source], best[target]
         if start is None:
             continue
         point = _Problem(start.coordinates, loss).next([start], float(radii[target]))
         if point is not None:
-            best[target] = least([point] if here is None else [here, point])
+            best[target] = least([point] if current is None else [current, point])
     return best
 
 

@@ -121,8 +121,8 @@ class Atom:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """All parameters but the mass; of the gate first, shared ones last within it."""
-        taken = {c.intercept for c in self._axes[0]} | {c.slope for c in self._axes[0]}
-        found = []
+        gate_blocks = {c.intercept for c in self._axes[0]} | {c.slope for c in self._axes[0]}
+        parameters = []
         for at, channel in enumerate(self.channels):
             owner = "expert " if at >= len(self._axes[0]) else ""
             mass = self.gate.normalised and channel.intercept == self.gate.mass and not owner
@@ -133,13 +133,13 @@ class Atom:
                 pairs = list(combinations_with_replacement(range(self.n_features), 2))
                 blocks.append((channel.products, pairs))
             for block, features in blocks[1:] if mass else blocks:
-                name = owner + block if owner and block in taken else block
+                name = owner + block if owner and block in gate_blocks else block
                 for inputs in features:
                     index = self._index(channel, inputs)
-                    found.append(
+                    parameters.append(
                         Parameter(name + index, name, at, inputs, channel.log or block == "tau")
                     )
-        return tuple(found)
+        return tuple(parameters)
 
     def _index(self, channel: Channel, inputs: tuple[int, ...]) -> str:
         """Position in the block, without axes of length 1."""
@@ -194,18 +194,22 @@ class Atom:
 
     def _mean(self, channels: Sequence[Jet]) -> Jet:
         n_gate, n_mean = len(self._axes[0]), len(self._axes[1])
-        own = channels[n_gate : n_gate + n_mean]
-        return own[0] if self.expert.block is None else _through(self.expert.block, own)
+        mean_channels = channels[n_gate : n_gate + n_mean]
+        return (
+            mean_channels[0]
+            if self.expert.block is None
+            else _through(self.expert.block, mean_channels)
+        )
 
     def mean(self, theta: FloatArray, X: FloatArray) -> Jet:
         """The expert's mean g(x)."""
         return self._mean(self._channel_jets(theta, X))
 
     def _log_weight(self, channels: Sequence[Jet], X: FloatArray) -> Jet:
-        own = list(channels[: len(self._axes[0])])
+        gate_channels = list(channels[: len(self._axes[0])])
         if self.gate.reads_response:
-            own.append(self._mean(channels))
-        return _through(self.gate.block, own, np.vstack([np.ones(X.shape[1]), X]))
+            gate_channels.append(self._mean(channels))
+        return _through(self.gate.block, gate_channels, np.vstack([np.ones(X.shape[1]), X]))
 
     def weight(self, theta: FloatArray, X: FloatArray) -> Jet:
         """Derivatives of the weight before normalisation, divided by it."""
@@ -222,11 +226,11 @@ class Atom:
         if self.likelihood is None or self.likelihood.block is None:
             return log_weight.value, log_weight.relative().times(self._mean(channels))
         n_gate, n_mean = len(self._axes[0]), len(self._axes[1])
-        own = list(channels[n_gate:])
+        channels_of_law = list(channels[n_gate:])
         if self.expert.block is not None:
-            own = [self._mean(channels), *own[n_mean:]]
+            channels_of_law = [self._mean(channels), *channels_of_law[n_mean:]]
         # The Gaussian block reads one variance for all samples, and so it is here.
-        total = log_weight + _through(self.likelihood.block, own, y)
+        total = log_weight + _through(self.likelihood.block, channels_of_law, y)
         return total.value, total.relative()
 
 

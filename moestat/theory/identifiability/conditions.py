@@ -197,10 +197,10 @@ def check_condition(
         return ConditionCheck(chosen, title, (found,), ())
     parts = []
     for part in chosen.parts:
-        where = ", ".join(f"{k} = {v}" for k, v in part.held.items())
+        values = ", ".join(f"{k} = {v}" for k, v in part.held.items())
         text = (
             f"orders {' and '.join(map(str, part.orders))} in {', '.join(part.blocks)}"
-            f"{f' at {where}' if where else ''}"
+            f"{f' at {values}' if values else ''}"
         )
         family = Derivatives(atom, _terms(atom, part), part.held)
         parts.append(dependencies_among(family, text, exact=exact, seed=seed))
@@ -221,41 +221,43 @@ def _expert_positions(atom: Atom) -> list[int]:
 
 
 def _terms(atom: Atom, part: Part) -> list[Term]:
-    own = _expert_positions(atom)
+    expert_positions = _expert_positions(atom)
     used = [
         j
         for j, p in enumerate(atom.parameters)
-        if ("eta" in part.blocks if j in own else p.block in part.blocks)
+        if ("eta" in part.blocks if j in expert_positions else p.block in part.blocks)
     ]
     return [Term(at) for order in part.orders for at in combinations_with_replacement(used, order)]
 
 
 def _algebraic(atom: Atom) -> list[Term]:
-    own = _expert_positions(atom)
-    pairs = list(combinations_with_replacement(own, 2))
-    return [Term((j,)) for j in own] + [Term(p) for p in pairs] + [Term(p, True) for p in pairs]
+    positions = _expert_positions(atom)
+    pairs = list(combinations_with_replacement(positions, 2))
+    return (
+        [Term((j,)) for j in positions] + [Term(p) for p in pairs] + [Term(p, True) for p in pairs]
+    )
 
 
 def _coincidences(atom: Atom, terms: Sequence[Term], seed: int) -> list[Coincidence]:
     """Least coincidences that add dependencies: of the whole gate and of the expert's blocks."""
-    own = set(_expert_positions(atom))
+    expert_positions = set(_expert_positions(atom))
     groups: dict[str, list[int]] = {}
     for j, parameter in enumerate(atom.parameters):
-        groups.setdefault(parameter.block if j in own else "gate", []).append(j)
-    found: list[Coincidence] = []
+        groups.setdefault(parameter.block if j in expert_positions else "gate", []).append(j)
+    coincidences: list[Coincidence] = []
     for size in range(1, len(groups) + 1):
         for chosen in combinations(groups, size):
             for kinds in product(_RESTS, repeat=size):
                 pattern = dict(zip(chosen, kinds, strict=True))
                 if size == len(groups) and "opposite" not in kinds:
                     continue
-                if any(known.pattern.items() <= pattern.items() for known in found):
+                if any(known.pattern.items() <= pattern.items() for known in coincidences):
                     continue
                 draws = [_pair(atom, terms, groups, pattern, seed + k) for k in range(_DRAWS)]
                 least = min(draws, key=lambda one: one.extra)
                 if least.extra > 0 and least.rank.clear:
-                    found.append(least)
-    return found
+                    coincidences.append(least)
+    return coincidences
 
 
 def _pair(

@@ -148,10 +148,10 @@ def find_dependencies(
     if order > 1:
         terms += [Term(pair) for pair in combinations_with_replacement(every, 2)]
     family = Derivatives(atom, terms, at or {})
-    where = f" at {', '.join(f'{k} = {v}' for k, v in family.at.items())}" if at else ""
+    values = f" at {', '.join(f'{k} = {v}' for k, v in family.at.items())}" if at else ""
     title = (
         f"{_name(gate)} gate, {_name(expert)} expert, {likelihood}, d = {n_features}:"
-        f" derivatives of {atom.symbol} to order {order}{where}"
+        f" derivatives of {atom.symbol} to order {order}{values}"
     )
     found = dependencies_among(family, title, exact=exact, seed=seed)
     return found if order < 2 else replace(found, cancellation=_cancellation(family, seed))

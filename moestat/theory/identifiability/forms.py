@@ -154,14 +154,16 @@ class SymbolicAtom:
             feature = sp.Mul(*[self.x[j] for j in parameter.inputs])
             eta[parameter.channel] += symbol * feature
         n_gate = len(atom.gate.channels(atom.n_features))
-        own = eta[n_gate:]
-        means = own[: len(own) - len(atom.likelihood.channels if atom.likelihood else ())]
+        predictors = eta[n_gate:]
+        means = predictors[
+            : len(predictors) - len(atom.likelihood.channels if atom.likelihood else ())
+        ]
         self.mean = _EXPERTS[atom.expert.name](atom.expert, means) if not self._classes else None
         gate = eta[:n_gate]
         if atom.gate.reads_response:
             gate = [*gate, self.mean]
         self.log_weight = _GATES[atom.gate.name](atom.gate, gate, self.x)
-        self._responses = own
+        self._responses = predictors
         self._generators: dict[Any, Any] = {}
         self._constants: dict[Any, Any] = {}
         # Divisions by the one length that an atom may have are undone for all functions alike.

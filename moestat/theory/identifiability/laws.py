@@ -40,7 +40,7 @@ class Target:
         self._X, self._y, weight = self._rows(nodes, mass)
         self._root = np.sqrt(weight)
         self._check_X, self._check_y, _ = self._rows(checks, np.ones(checks.shape[1]))
-        self._own = self._values(truth_family, truth, self._X, self._y)
+        self._true_values = self._values(truth_family, truth, self._X, self._y)
         self._check = self._values(truth_family, truth, self._check_X, self._check_y)
 
     def _rows(self, nodes: FloatArray, mass: FloatArray) -> tuple[FloatArray, Any, FloatArray]:
@@ -77,11 +77,11 @@ class Target:
     @cached_property
     def scale(self) -> float:
         """Size of the residuals' values: 1 for log-densities, the largest |f*| for functions."""
-        return float(np.abs(self._own).max()) if self._y is None else 1.0
+        return float(np.abs(self._true_values).max()) if self._y is None else 1.0
 
     def residual(self, theta: FloatArray) -> FloatArray:
         """Weighted differences (m,)."""
-        return self._root * (self._values(self.family, theta, self._X, self._y) - self._own)
+        return self._root * (self._values(self.family, theta, self._X, self._y) - self._true_values)
 
     def jacobian(self, theta: FloatArray) -> FloatArray:
         """Derivatives (m, F) of the residuals in the free parameters."""

@@ -64,14 +64,16 @@ def name_representation(
         flipped = opposite and _alike(fit.means[i], -true.means[j])
         return f"true atom {j} flipped: opposite score, opposite expert" if flipped else ""
 
-    kept = _take(left, missing, 1, equal)
+    represented = _take(left, missing, 1, equal)
     dead = [i for i in left if _vanishes(fit, i)]
     left = [i for i in left if i not in dead]
     parts = [*_take(left, missing, 2, partial(_split, fit, true)).values()]
     parts += _take(left, missing, 1, mirrored).values()
     same = _take(left, missing, 1, same_expert)
-    if kept:
-        parts.insert(0, f"true atom{'s' * (len(kept) > 1)} {', '.join(map(str, kept))}")
+    if represented:
+        parts.insert(
+            0, f"true atom{'s' * (len(represented) > 1)} {', '.join(map(str, represented))}"
+        )
     if same:
         parts.append(f"the experts of true atoms {', '.join(map(str, same))} under other gates")
     if dead:

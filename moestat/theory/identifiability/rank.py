@@ -37,10 +37,10 @@ class Rank:
 
     def relations(self) -> FloatArray:
         """Vectors (n_functions, k) that span the dependencies, in the columns themselves."""
-        kept = self.scale > 0.0
-        null = self.null_space / np.where(kept, self.scale, 1.0)[:, None]
-        zeros = np.eye(self.n_functions)[:, ~kept]
-        return np.column_stack([np.where(kept[:, None], null, 0.0), zeros])
+        nonzero = self.scale > 0.0
+        null = self.null_space / np.where(nonzero, self.scale, 1.0)[:, None]
+        zeros = np.eye(self.n_functions)[:, ~nonzero]
+        return np.column_stack([np.where(nonzero[:, None], null, 0.0), zeros])
 
     @property
     def clear(self) -> bool:
