@@ -221,8 +221,8 @@ def effects_loop() -> Any:
                 for j in range(q):
                     trace += 1.0 - R[j, j]
                     for g in range(q):
-                        kept = (1.0 if j == g else 0.0) - R[j, g]
-                        second += kept * ((1.0 if j == g else 0.0) - R[g, j])
+                        remainder = (1.0 if j == g else 0.0) - R[j, g]
+                        second += remainder * ((1.0 if j == g else 0.0) - R[g, j])
                 for f in range(w):
                     for j in range(q):
                         total = 0.0
@@ -311,8 +311,11 @@ def effects_loop() -> Any:
             if order == 1:
                 continue
             for i in range(k):
-                kept, down = weight[group] * posterior[i, group], weight[group] * prior[i, group]
-                up = 0.0 if complete else kept
+                posterior_weight, prior_weight = (
+                    weight[group] * posterior[i, group],
+                    weight[group] * prior[i, group],
+                )
+                up = 0.0 if complete else posterior_weight
                 for p in range(n_active):
                     term = up * slopes[i, active[p]]
                     for r in range(p + 1):
@@ -325,7 +328,7 @@ def effects_loop() -> Any:
                             for j in range(width[g]):
                                 p, r = start[c] + f, start[g] + j
                                 term = bend * first_phi[f, group] * first_phi[j, group]
-                                term -= down * gate[i, p] * gate[i, r]
+                                term -= prior_weight * gate[i, p] * gate[i, r]
                                 if g < c or j <= f:
                                     curvature[i, p, r] += term
                 s2, c_own, d_own = variance[i], c_all[i], row(d_all, i)
@@ -334,20 +337,20 @@ def effects_loop() -> Any:
                 mean, spread = start[n_gate], start[n_gate + 1]
                 for f in range(w):
                     for g in range(f + 1):
-                        curvature[i, mean + f, mean + g] -= kept * G[f, g]
-                    curvature[i, spread, mean + f] -= kept * s2 * d_own[f]
-                curvature[i, spread, spread] += kept * bend_all[i]
+                        curvature[i, mean + f, mean + g] -= posterior_weight * G[f, g]
+                    curvature[i, spread, mean + f] -= posterior_weight * s2 * d_own[f]
+                curvature[i, spread, spread] += posterior_weight * bend_all[i]
                 for j in range(q):
                     for u in range(j, last[j]):
                         f = effects[u]
                         at = start[n_gate + 2 + j] + f
                         for g in range(w):
                             term = G[g, f] * alpha[j] + W[g, j] * c_own[f]
-                            curvature[i, at, mean + g] -= kept * term
+                            curvature[i, at, mean + g] -= posterior_weight * term
                         total = -s2 * (d_own[f] * alpha[j] + delta[j] * c_own[f])
                         for g in range(q):
                             total += W[f, g] * R[g, j]
-                        curvature[i, at, spread] += kept * total
+                        curvature[i, at, spread] += posterior_weight * total
                         for j2 in range(j + 1):
                             for v in range(j2, last[j2] if j2 < j else u + 1):
                                 g = effects[v]
@@ -359,7 +362,7 @@ def effects_loop() -> Any:
                                 if j == j2:
                                     term += c_own[f] * c_own[g] - G[f, g]
                                 to = start[n_gate + 2 + j2] + g
-                                curvature[i, at, to] += kept * term
+                                curvature[i, at, to] += posterior_weight * term
         if order > 1:
             # All that was added lies below the diagonal in the order of the active coefficients.
             for i in range(k):

@@ -100,7 +100,7 @@ def join_loop() -> Any:
         k, n_channels = index.shape
         n_gate, first = layout[0], layout[1]
         n_like, q = n_channels - first, curvature.shape[1]
-        joint, own = np.empty(k), np.empty((k, m))
+        joint, group_weight = np.empty(k), np.empty((k, m))
         slopes, gate = np.zeros((k, q)), np.zeros((k, q))
         G = begin.size
         for g in range(G):
@@ -154,7 +154,7 @@ def join_loop() -> Any:
             for i in range(k):
                 up, down = weight[g] * posterior[i, g], weight[g] * prior[i, g]
                 for r in range(s, e):
-                    own[i, r] = up
+                    group_weight[i, r] = up
                 up = 0.0 if complete else up
                 for p in range(q):
                     for t in range(q):
@@ -186,7 +186,7 @@ def join_loop() -> Any:
                     for h in range(c + 1):
                         second = row(d2l, i * pairs(n_like) + pairs(c) + h)
                         for r in range(m):
-                            bent[r] = own[i, r] * second[r]
+                            bent[r] = group_weight[i, r] * second[r]
                         for f in range(width[first + c]):
                             for r in range(m):
                                 both[r] = bent[r] * phi[f, r]

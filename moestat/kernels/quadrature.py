@@ -63,7 +63,7 @@ def clipped(move):
 
 
 @cache
-def marginal_block(own: Callable[..., None], n: int) -> Callable[..., None]:
+def marginal_block(base_block: Callable[..., None], n: int) -> Callable[..., None]:
     """The block of a row by itself, of a likelihood of n predictors; one more is lambda."""
     n_pairs = n * (n + 1) // 2
 
@@ -81,7 +81,7 @@ def marginal_block(own: Callable[..., None], n: int) -> Callable[..., None]:
         for _ in range(_CLIMB):
             for b in range(m):
                 at[0, b] = eta[0, b] + eta[n, b] * v[b]
-            own(at, y, m, 2, one, g1, g2)
+            base_block(at, y, m, 2, one, g1, g2)
             largest = 0.0
             for b in range(m):
                 scale = eta[n, b]
@@ -92,7 +92,7 @@ def marginal_block(own: Callable[..., None], n: int) -> Callable[..., None]:
                 break
         for b in range(m):
             at[0, b] = eta[0, b] + eta[n, b] * v[b]
-        own(at, y, m, 2, one, g1, g2)
+        base_block(at, y, m, 2, one, g1, g2)
         for b in range(m):
             scale = abs(eta[n, b])
             step[b] = _STEP / math.sqrt(1.0 - scale * scale * g2[0, b])
@@ -111,7 +111,7 @@ def marginal_block(own: Callable[..., None], n: int) -> Callable[..., None]:
                 far = float(j) if side == 0 else -float(j)
                 for b in range(m):
                     at[0, b] = eta[0, b] + eta[n, b] * (v[b] + far * step[b])
-                own(at, y, m, order, one, g1, g2)
+                base_block(at, y, m, order, one, g1, g2)
                 largest = 0.0
                 for b in range(m):
                     node = v[b] + far * step[b]
@@ -150,7 +150,7 @@ def marginal_block(own: Callable[..., None], n: int) -> Callable[..., None]:
 
 
 @cache
-def intercepts_loop(own: Callable[..., None], n: int) -> Any:
+def intercepts_loop(base_block: Callable[..., None], n: int) -> Any:
     """The loop over groups with a normal intercept, compiled on first use.
 
     It is ``loop(theta, coefficients, y, order, phi, m, begin, rows, spread)`` with the arguments of
@@ -193,7 +193,7 @@ def intercepts_loop(own: Callable[..., None], n: int) -> Any:
                 for _ in range(_CLIMB):
                     for r in range(s, e):
                         at[0, r] = eta[0, r] + scale * v
-                    own(own_at, own_y, e - s, 2, own_one, own_1, own_2)
+                    base_block(own_at, own_y, e - s, 2, own_one, own_1, own_2)
                     slope, bend = -v, 1.0
                     for r in range(s, e):
                         slope += scale * g1[0, r]
@@ -215,7 +215,7 @@ def intercepts_loop(own: Callable[..., None], n: int) -> Any:
                         node = v + (step * j if side == 0 else -step * j)
                         for r in range(s, e):
                             at[0, r] = eta[0, r] + scale * node
-                        own(own_at, own_y, e - s, order, own_one, own_1, own_2)
+                        base_block(own_at, own_y, e - s, order, own_one, own_1, own_2)
                         height = -0.5 * node * node
                         for r in range(s, e):
                             height += one[r]

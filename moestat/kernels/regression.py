@@ -373,18 +373,18 @@ def channel_loop(
                         q = c * (c + 1) // 2 + e
                         out = second[i * pairs + q, begin : begin + m]
                         if c < n_gate:
-                            p, own = i * n_gate, i * q_gate + q
+                            p, pair = i * n_gate, i * q_gate + q
                             for b in range(m):
-                                out[b] = work[b] * (da[p + c, b] * da[p + e, b] + d2a[own, b])
+                                out[b] = work[b] * (da[p + c, b] * da[p + e, b] + d2a[pair, b])
                             continue
                         p = i * n_mean + c - first
                         if e < n_gate:
                             for b in range(m):
                                 out[b] = weights[i, b] * da[i * n_gate + e, b] * dg[p, b]
                             continue
-                        own = i * q_mean + (c - first) * (c - first + 1) // 2 + e - first
+                        pair = i * q_mean + (c - first) * (c - first + 1) // 2 + e - first
                         for b in range(m):
-                            out[b] = weights[i, b] * d2g[own, b]
+                            out[b] = weights[i, b] * d2g[pair, b]
 
     return loop
 

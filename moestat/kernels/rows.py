@@ -188,9 +188,9 @@ def join_shared(share, prior, excess, da, d2a, first, m, du, d2l):
                 d2a[pair, b] *= excess[b]
                 d2a[pair, b] -= prior[b] * (1.0 - prior[b]) * da[c, b] * da[e, b]
             if e >= first:
-                own = pairs(r) + e - first
+                pair_of_law = pairs(r) + e - first
                 for b in range(m):
-                    d2l[own, b] = share[b] * d2l[own, b] + d2a[pair, b]
+                    d2l[pair_of_law, b] = share[b] * d2l[pair_of_law, b] + d2a[pair, b]
 
 
 @device(forceinline=False)
@@ -212,7 +212,7 @@ def join_slopes(share, excess, da, du, first, m, slopes):
 
 
 @device
-def spread_shares(share, prior, complete, m, own, gate):
+def spread_shares(share, prior, complete, m, variation, gate_variation):
     """How much an atom varies: ``share (1 - share)``, and that less ``prior (1 - prior)``.
 
     Given shares do not vary.
@@ -220,8 +220,8 @@ def spread_shares(share, prior, complete, m, own, gate):
     varies = 0.0 if complete else 1.0
     for b in range(m):
         s = varies * share[b]
-        own[b] = s * (1.0 - s)
-        gate[b] = (s - prior[b]) * (1.0 - s - prior[b])
+        variation[b] = s * (1.0 - s)
+        gate_variation[b] = (s - prior[b]) * (1.0 - s - prior[b])
 
 
 @device(forceinline=False)
@@ -233,8 +233,10 @@ def within_atoms(rows, spread, share, prior, k, complete, terms, psi, m, sums):
     n_terms = terms.shape[0] // k
     s = 0
     for i in range(k):
-        own, gate = row(rows, spread), row(rows, spread + 1)
-        spread_shares(row(rows, share + i), row(rows, prior + i), complete, m, own, gate)
+        variation, gate_variation = row(rows, spread), row(rows, spread + 1)
+        spread_shares(
+            row(rows, share + i), row(rows, prior + i), complete, m, variation, gate_variation
+        )
         those = part(terms, i * n_terms, (i + 1) * n_terms)
         s = sum_curvature(rows, those, psi, m, sums, s)
 

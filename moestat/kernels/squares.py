@@ -24,23 +24,23 @@ def second_order_loop(index, width, offset, rows, phi, second, weighted, triangl
     for i in range(k):
         for c in range(n_channels):
             for e in range(c + 1):
-                own = second[i * pairs + c * (c + 1) // 2 + e]
+                derivative = second[i * pairs + c * (c + 1) // 2 + e]
                 for q in range(width[c]):
-                    here = rows[index[i, c] + q]
-                    if here < 0:
+                    first_row = rows[index[i, c] + q]
+                    if first_row < 0:
                         continue
                     feature = phi[offset[c] + q - 1 if q > 0 else 0]
                     for b in range(m):
-                        scaled[b] = weighted[b] * own[b] * feature[b]
+                        scaled[b] = weighted[b] * derivative[b] * feature[b]
                     for p in range(q + 1 if e == c else width[e]):
-                        there = rows[index[i, e] + p]
-                        if there < 0:
+                        other_row = rows[index[i, e] + p]
+                        if other_row < 0:
                             continue
                         other = phi[offset[e] + p - 1 if p > 0 else 0]
                         total = 0.0
                         for b in range(m):
                             total += scaled[b] * other[b]
-                        triangle[min(here, there), max(here, there)] += total
+                        triangle[min(first_row, other_row), max(first_row, other_row)] += total
     keep(work)
 
 
@@ -57,15 +57,15 @@ def join_loop(index, width, offset, rows, n_gate, phi, v, residual, cross, jacob
             cross[r, b] = 0.0
     for i in range(k):
         for c in range(n_gate):
-            own = v[i * n_gate + c]
+            derivative = v[i * n_gate + c]
             for q in range(width[c]):
-                here = rows[index[i, c] + q]
-                if here < 0:
+                coefficient_row = rows[index[i, c] + q]
+                if coefficient_row < 0:
                     continue
                 feature = phi[offset[c] + q - 1 if q > 0 else 0]
-                out = cross[here]
+                out = cross[coefficient_row]
                 for b in range(m):
-                    out[b] += residual[b] * own[b] * feature[b]
+                    out[b] += residual[b] * derivative[b] * feature[b]
     for r in range(cross.shape[0]):
         for b in range(m):
             jacobian[r, b] -= cross[r, b]

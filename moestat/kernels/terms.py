@@ -171,10 +171,12 @@ class _Atoms(NamedTuple):
     def within(self, i: int) -> list[Term]:
         """Pairs of the channels of atom i, in triangles of three channels."""
         blocks = _blocks(range(len(self.widths)))
-        rest = [self._own(i, c, e) for b, a in combinations(blocks, 2) for c in a for e in b]
+        rest = [
+            self._within_atom(i, c, e) for b, a in combinations(blocks, 2) for c in a for e in b
+        ]
         triangles = []
         for block in blocks:
-            terms = [self._own(i, c, e) for c in block for e in block if e <= c]
+            terms = [self._within_atom(i, c, e) for c in block for e in block if e <= c]
             if _fits(terms, TRIANGLE):
                 triangles += _group(terms)
             else:
@@ -186,7 +188,7 @@ class _Atoms(NamedTuple):
         _, _, _, _, da, du, *_ = self._rows()
         return da + i * self.n_gate + c if c < self.first else du + i * len(self.widths) + c
 
-    def _own(self, i: int, c: int, e: int) -> Term:
+    def _within_atom(self, i: int, c: int, e: int) -> Term:
         """The pair of channels c >= e of one atom.
 
         Spread and weight depend on c only, which is what a triangle takes for granted.

@@ -249,8 +249,8 @@ class CublasGram:
         """Add ``J J'`` of each problem's rows (R, m) to its `gram` (R, R)."""
         rows, sums = self._cupy.asarray(jacobian), self._cupy.asarray(gram)
         # One product a problem: the algorithm must not depend on how many there are.
-        for own, total in zip(rows, sums, strict=True):
-            total += own @ own.T
+        for jacobian_rows, total in zip(rows, sums, strict=True):
+            total += jacobian_rows @ jacobian_rows.T
 
 
 class OwnGram:
@@ -346,15 +346,15 @@ class Regression:
                 cuda.to_device(some.data_at),
                 cuda.to_device(some.size),
             )
-            where = (self.kernel(tile), (tiles, count), tile, 8 * n_rows * (tile + 1))
+            launch_shape = (self.kernel(tile), (tiles, count), tile, 8 * n_rows * (tile + 1))
             if order == 0:
-                start_kernel(*where, *arguments, 0, jacobian, values)
+                start_kernel(*launch_shape, *arguments, 0, jacobian, values)
                 counts = cuda.to_device(np.full(count, tiles))
                 value[which] = _summed(counts, values, count).copy_to_host()[:, 0]
                 continue
             gram = cuda.to_device(np.zeros((count, at.size + 1, at.size + 1)))
             for begin in range(0, int(some.size.max()), chunk):
-                start_kernel(*where, *arguments, begin, jacobian, values)
+                start_kernel(*launch_shape, *arguments, begin, jacobian, values)
                 best_gram().add(jacobian, gram)
             for i, sums in enumerate(gram.copy_to_host(), start):
                 lower = np.tril(sums[:-1, :-1])

@@ -128,7 +128,7 @@ def residual_template(
     if order > 0:
         if at < jacobian.shape[2]:
             last = jacobian.shape[1] - 1
-            own = part(row(jacobian, problem), 0, last)
+            problem_jacobian = part(row(jacobian, problem), 0, last)
             fill_jacobian(
                 index,
                 width,
@@ -145,7 +145,7 @@ def residual_template(
                 da,
                 dg,
                 h,
-                own[:, at : at + 1],
+                problem_jacobian[:, at : at + 1],
             )
             jacobian[problem, last, at] = residual
         return

@@ -81,11 +81,11 @@ def _rebuilt(function: Callable[..., Any], bound: Mapping[str, Any]) -> Function
     assert isinstance(function, FunctionType)
     code = function.__code__
     names = {name: value for name, value in function.__globals__.items() if name in code.co_names}
-    own = {name: _translated(value) for name, value in names.items()} | dict(bound)
+    namespace = {name: _translated(value) for name, value in names.items()} | dict(bound)
     cells = tuple(CellType(_translated(cell.cell_contents)) for cell in function.__closure__ or ())
     rebuilt = FunctionType(
         code,
-        {"__name__": function.__module__, "__builtins__": __builtins__, **own},
+        {"__name__": function.__module__, "__builtins__": __builtins__, **namespace},
         function.__name__,
         function.__defaults__,
         cells,
