@@ -169,8 +169,8 @@ def _origin(error: Exception) -> tuple[str, bool]:
 def _fits(annotation: str, value: Any) -> tuple[bool, str]:
     """Whether a value may be what an annotation says, and that in words."""
     places = re.split(r"\|(?![^\[]*\])", annotation)
-    found = [_kind(place.strip(" '\""), value) for place in places]
-    return any(fits for fits, _ in found), " or ".join(words for _, words in found)
+    kinds = [_kind(place.strip(" '\""), value) for place in places]
+    return any(fits for fits, _ in kinds), " or ".join(words for _, words in kinds)
 
 
 def _kind(place: str, value: Any) -> tuple[bool, str]:

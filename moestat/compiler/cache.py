@@ -95,8 +95,8 @@ def _check_owner(base: Path) -> None:
     """Refuse a directory of compiled code in which other users can put code of theirs."""
     if not hasattr(os, "getuid") or not base.is_dir():
         return
-    found = base.stat()
-    if found.st_mode & 0o002 or found.st_uid not in (0, os.getuid()):
+    status = base.stat()
+    if status.st_mode & 0o002 or status.st_uid not in (0, os.getuid()):
         raise PermissionError(
             f"the cache directory {str(base)!r} belongs to another user or can be written by all,"
             " who could put code there that this program runs; set MOESTAT_CACHE_DIR to a directory"

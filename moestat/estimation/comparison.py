@@ -39,7 +39,7 @@ class Comparison(Sheet):
         """The rows of `MoEResults.tidy` of all models, with the column ``model``."""
         import pandas as pd
 
-        parts = {name: tidy(found) for name, found in self.models}
+        parts = {name: tidy(estimates_of_model) for name, estimates_of_model in self.models}
         return pd.concat(parts, names=["model"]).reset_index(level=0).reset_index(drop=True)
 
 
@@ -91,8 +91,8 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
     for name, result in models.items():
         if not isinstance(result, MoEResults):
             raise ValueError(f"fits: {name} must be a result of a fit, got {type(result).__name__}")
-    found = {name: estimates(result) for name, result in models.items()}
-    rows = _coefficients(list(found.values()))
+    estimates_by_model = {name: estimates(result) for name, result in models.items()}
+    rows = _coefficients(list(estimates_by_model.values()))
     rows += [Row(("Fit",), heading=True)]
     for label, value in _REACHED.items():
         rows.append(Row((label, *map(value, models.values()))))
@@ -102,13 +102,13 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
         ("", *models),
         tuple(rows),
         ("Standard errors in parentheses. The last expert is the reference of a gate.",),
-        tuple((name, tuple(each)) for name, each in found.items()),
+        tuple((name, tuple(each)) for name, each in estimates_by_model.items()),
     )
 
 
-def _coefficients(found: Sequence[Sequence[Estimate]]) -> list[Row]:
+def _coefficients(models: Sequence[Sequence[Estimate]]) -> list[Row]:
     """A heading and the rows of each section that any model has."""
-    tables = [sections([e for e in each if e.status != "reference"]) for each in found]
+    tables = [sections([e for e in each if e.status != "reference"]) for each in models]
     rows = []
     for place in sorted(dict.fromkeys(p for table in tables for p in table), key=in_order):
         estimates = [{e.term.label: e for e in table.get(place, ())} for table in tables]

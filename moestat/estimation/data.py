@@ -275,14 +275,14 @@ def read_data(
 
 def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> dict[str, Any]:
     """Arguments of `moestat.family` with the default gate, and places in place of names."""
-    found = {"gate": "softmax", **options}
-    found |= {name: named(found[name], features) for name in _NAMED if name in found}
+    arguments = {"gate": "softmax", **options}
+    arguments |= {name: named(arguments[name], features) for name in _NAMED if name in arguments}
     for name in _READ:
-        inputs = found.get(name)
+        inputs = arguments.get(name)
         inputs = [inputs] if isinstance(inputs, str) else inputs
         if is_sequence(inputs):
-            found[name] = _places(inputs, features, name)
-    return found
+            arguments[name] = _places(inputs, features, name)
+    return arguments
 
 
 def _places(inputs: Any, features: Sequence[str] | None, name: str) -> list[Any]:

@@ -41,7 +41,7 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
     """
     assert result.standard is not None
     certificate, family = result.standard.solution.certificate, standard.problem.family
-    found, far = _at_infinity(standard, result)
+    parameter_doubts, far = _at_infinity(standard, result)
     default = [
         name
         for name in certificate.active
@@ -60,16 +60,16 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
                 "Responses lie on the fitted curve itself, where the likelihood has no maximum:"
                 " coefficients are valid, but their standard errors only reflect the bound"
             )
-        found.append(
+        parameter_doubts.append(
             (
                 BoundWarning,
                 f"on a default bound: {', '.join(default[:3])}{more}. {why}",
             )
         )
     if narrow:
-        found.append(_narrow(family, result, narrow))
+        parameter_doubts.append(_narrow(family, result, narrow))
     return (
-        found
+        parameter_doubts
         + _disagreement(certificate, fewer, risk)
         + _aliased(standard, result)
         + _unit_doubts(standard)
@@ -133,7 +133,7 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
     lower, upper = family.box_at(theta)
     ends = (simpler != "") & known.estimated & ~known.held & ((theta <= lower) | (theta >= upper))
-    found: list[Doubt] = []
+    at_infinity: list[Doubt] = []
     for chosen, doubt in ((~scales & (simpler == ""), _separation), (simpler != "", _limit)):
         move, culprits = np.where(chosen, along, 0.0), chosen & ends
         double = move.copy()
@@ -143,8 +143,8 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
         if culprits.any():
             far |= culprits
             terms, at = named_terms(family, data), np.flatnonzero(culprits)
-            found.append(doubt(family, terms, at, simpler, data))
-    return found, far
+            at_infinity.append(doubt(family, terms, at, simpler, data))
+    return at_infinity, far
 
 
 def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:

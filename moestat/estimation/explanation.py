@@ -203,7 +203,7 @@ def explain(result: Any) -> Explanation:
             "The probability that one exists is estimated as"
             f" {max(certificate.p_higher, 0.01):.0%}, from the results of the search."
         )
-    found = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
-    if not found:
+    notes = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
+    if not notes:
         sentences.append("The fit raised no warning.")
-    return Explanation(" ".join(sentences), tuple(found))
+    return Explanation(" ".join(sentences), tuple(notes))

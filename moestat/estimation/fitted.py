@@ -152,14 +152,14 @@ class Fitted:
                 "covariances: available only for several normal responses, with"
                 f" multivariate-gaussian or a list of gaussian; got {self.family.likelihood.name}"
             )
-        found = covariances(parts, self.blocks, k)
+        matrices = covariances(parts, self.blocks, k)
         if self.data is None or self.data.features is None:
-            return found
+            return matrices
         import pandas as pd
 
         names = [one.name for one in parts]
         rows = pd.MultiIndex.from_product([range(k), names], names=["expert", "response"])
-        return pd.DataFrame(found.reshape(-1, len(names)), index=rows, columns=names)
+        return pd.DataFrame(matrices.reshape(-1, len(names)), index=rows, columns=names)
 
     @property
     def measure(self) -> MixingMeasure:
@@ -358,9 +358,9 @@ class Fitted:
 _Result = TypeVar("_Result", bound=Fitted)
 
 
-def warn_and_note(result: _Result, found: Sequence[tuple[type[Warning], str]]) -> _Result:
+def warn_and_note(result: _Result, messages: Sequence[tuple[type[Warning], str]]) -> _Result:
     """Issue these warnings, and return the result with their messages among its notes."""
-    for kind, message in found:
+    for kind, message in messages:
         warn_caller(message, kind)
-    notes = (*result.notes, *(message for _, message in found))
-    return replace(result, notes=notes, kinds=(*result.kinds, *(k.__name__ for k, _ in found)))
+    notes = (*result.notes, *(message for _, message in messages))
+    return replace(result, notes=notes, kinds=(*result.kinds, *(k.__name__ for k, _ in messages)))

@@ -143,8 +143,8 @@ def encoded_rows(family: Family, data: Any, whole: bool = False) -> Sample:
 
 def density_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Any, FloatArray]:
     """Labels (G,) of the groups of a `Data`, and the log-density of each group's responses."""
-    found = group_sums(family, theta, encoded_rows(family, data), 0)
-    return Grouping(data.groups).names, found.log_density
+    sums = group_sums(family, theta, encoded_rows(family, data), 0)
+    return Grouping(data.groups).names, sums.log_density
 
 
 def draw_in_groups(

@@ -71,10 +71,10 @@ def reported_positions(family: Family) -> IntArray:
 def names_by_term(family: Family, data: Data | None) -> dict[str, list[str]]:
     """Names of the reported parameters of each term, such as ``a[0,x]`` and ``a[1,x]`` of ``x``."""
     terms = named_terms(family, data)
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for j in map(int, reported_positions(family)):
-        found.setdefault(terms[j].label, []).append(terms[j].name)
-    return found
+        names.setdefault(terms[j].label, []).append(terms[j].name)
+    return names
 
 
 def parameter_names(family: Family, data: Data | None) -> list[str]:

@@ -467,10 +467,10 @@ class Pictures(Criteria):
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
         label = self.family.likelihood.encode(y, self.family.n_classes)
         for s, name in enumerate(self._class_names()):
-            found = calibration(chances[:, s], label == s, positive_int("bins", bins))
-            error = np.sqrt(found["predicted"] * (1 - found["predicted"]) / found["count"])
+            curve = calibration(chances[:, s], label == s, positive_int("bins", bins))
+            error = np.sqrt(curve["predicted"] * (1 - curve["predicted"]) / curve["count"])
             axes.errorbar(
-                found["predicted"], found["observed"], 2 * error, marker="o", capsize=2, label=name
+                curve["predicted"], curve["observed"], 2 * error, marker="o", capsize=2, label=name
             )
         axes.set(xlabel="predicted probability", ylabel="observed frequency")
         axes.legend(**_SMALL)

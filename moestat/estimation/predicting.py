@@ -314,9 +314,9 @@ class Predicting(Fitted):
         check_aligned({"X": X, "y": y})
         return [column.values for column in as_columns(y, names).columns]
 
-    def _beside(self, X: Any, found: Sequence[Any]) -> Any:
+    def _beside(self, X: Any, by_response: Sequence[Any]) -> Any:
         """What was found for each of several responses, (n,) or (n, m), as (n, R) or (n, R, m)."""
-        values = [np.asarray(each) for each in found]
+        values = [np.asarray(each) for each in by_response]
         if len({each.shape for each in values}) > 1:
             names = [response.name for response in self._responses]
             raise ValueError(
@@ -367,8 +367,8 @@ class Predicting(Fitted):
                 distribution(family, self.theta, inputs.matrix, response, self._noise, shares)
             )
         if shares is not None:
-            found = expert_log_densities(self.family, self.theta, rows.X, rows.y)
-            return inputs.like(np.sum(shares * np.exp(found), axis=0))
+            log_densities = expert_log_densities(self.family, self.theta, rows.X, rows.y)
+            return inputs.like(np.sum(shares * np.exp(log_densities), axis=0))
         return inputs.like(np.exp(self._log_density(rows)))
 
     def _at_rows(self, y: Any) -> Family:
@@ -387,14 +387,14 @@ class Predicting(Fitted):
     def _log_density(self, rows: Sample) -> FloatArray:
         """Log-density of each row (n,), of a regression function with normal errors."""
         if not self.family.is_regression:
-            found = self.family.rowwise(self.theta, rows.X, rows.y)[2]
-            lost = np.flatnonzero(np.isnan(found))
+            log_density = self.family.rowwise(self.theta, rows.X, rows.y)[2]
+            lost = np.flatnonzero(np.isnan(log_density))
             if lost.size:
                 raise ValueError(
                     f"X: the density at row {lost[0]} is beyond the range of float64: it lies too"
                     " far outside of the data of the fit"
                 )
-            return found
+            return log_density
         residual = rows.y - self.family.regression(self.theta, rows.X)[0]
         variance = self.residual_variance
         return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
@@ -424,8 +424,8 @@ class Predicting(Fitted):
         if data.groups is None:
             rows = encoded_rows(self.family, data, whole=True)
             return inputs.like(self._log_density(rows))
-        names, found = density_of_groups(self.family, self.theta, data)
-        return self._by_group(found, names, inputs.index)
+        names, log_density = density_of_groups(self.family, self.theta, data)
+        return self._by_group(log_density, names, inputs.index)
 
     @property
     def log_likelihood(self) -> Any:
@@ -713,11 +713,11 @@ class Predicting(Fitted):
         if self._responses:
             pairs = zip(self._responses, self._columns(X, y), strict=True)
             source = as_generator(rng)
-            found = [
+            residuals = [
                 response.quantile_residuals(source, X=X, y=column) for response, column in pairs
             ]
-            return self._beside(X, found)
+            return self._beside(X, residuals)
         inputs, rows = self._sample(X, y)
         response = self.family.likelihood.decode(rows.y)
-        found = quantile_residuals(self.family, self.theta, inputs.matrix, response, rng)
-        return inputs.like(found)
+        residuals = quantile_residuals(self.family, self.theta, inputs.matrix, response, rng)
+        return inputs.like(residuals)

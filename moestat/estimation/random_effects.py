@@ -131,8 +131,8 @@ def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Floa
         log = np.empty(nodes.shape)
         for j in range(_NODES):
             v = nodes[:, :, j]
-            found = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
-            log[:, :, j] = np.add.reduceat(found, rows.begin, axis=1) - 0.5 * v * v
+            log_probability = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
+            log[:, :, j] = np.add.reduceat(log_probability, rows.begin, axis=1) - 0.5 * v * v
         share = np.exp(log - log.max(axis=2, keepdims=True))
         share /= share.sum(axis=2, keepdims=True)
         centre = np.sum(share * nodes, axis=2)
@@ -249,7 +249,7 @@ def is_factor(family: Family, symbol: str) -> bool:
 def component_cells(result: Any, expert: int, alpha: float) -> list[tuple[str, ...]]:
     """Rows of a summary with the components of one expert, from 1."""
     rows = variance_components(result, alpha).loc[expert]
-    found: list[tuple[str, ...]] = []
+    cells: list[tuple[str, ...]] = []
     for label, row in rows.iterrows():
         if label == "sd(residual)":
             continue
@@ -258,8 +258,8 @@ def component_cells(result: Any, expert: int, alpha: float) -> list[tuple[str, .
             "" if np.isnan(v) else significant(float(v), digits)
             for v, digits in zip(values, (4, 3, 4, 4), strict=True)
         )
-        found.append((str(label), "", value, error, "", "", low, high))
-    return found
+        cells.append((str(label), "", value, error, "", "", low, high))
+    return cells
 
 
 @np.errstate(all="ignore")

@@ -50,7 +50,7 @@ def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d
         raise ValueError(f"{_FORM}; got {short(random)}")
     names = {f"x[{f}]": f for f in range(d)} if features is None else {}
     names |= {_squeezed(name): f for f, name in enumerate(features or ())}
-    found: list[Any] = []
+    terms: list[Any] = []
     for word in words:
         if isinstance(word, str) and word != "1":
             if _squeezed(word) not in names:
@@ -64,8 +64,8 @@ def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d
             isinstance(word, (int, np.integer)) and 0 <= word < d
         ):
             raise ValueError(f"random: inputs are 0..{d - 1}, got {short(word)}")
-        found.append(word)
-    return {**table, "random": found, "covariance": covariance}
+        terms.append(word)
+    return {**table, "random": terms, "covariance": covariance}
 
 
 def _squeezed(name: str) -> str:
@@ -81,15 +81,15 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
 
     The term is that of lme4, ``(1 + time | id)``, or ``(1 + time || id)`` without correlations.
     """
-    found = list(_TERM.finditer(formula)) if isinstance(formula, str) else []
-    if not found:
+    matches = list(_TERM.finditer(formula)) if isinstance(formula, str) else []
+    if not matches:
         return formula, None, None
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ValueError(
             "formula: a fit can have only one term of random effects, with one column of groups;"
-            f" got {len(found)} in {formula!r}"
+            f" got {len(matches)} in {formula!r}"
         )
-    (term,) = found
+    (term,) = matches
     groups = term[3].strip().strip("`")
     if not groups or re.search(r"[/:+*]", groups):
         raise ValueError(

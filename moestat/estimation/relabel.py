@@ -61,12 +61,12 @@ def by_weight(result: Any, share: FloatArray | None = None) -> Any:
     order = np.argsort(-(mean_weights(result) if share is None else share), kind="stable")
     if np.array_equal(order, np.arange(order.size)):
         return result
-    found = relabelled(result, order.tolist())
-    inner = found.standard.family if found.standard else family
-    theta = found.standard.solution.theta if found.standard else found.theta
+    sorted_result = relabelled(result, order.tolist())
+    inner = sorted_result.standard.family if sorted_result.standard else family
+    theta = sorted_result.standard.solution.theta if sorted_result.standard else sorted_result.theta
     # Differences from another reference may lie beyond the bounds.
     inside = np.all((theta >= inner.lower) & (theta <= inner.upper))
-    return found if inside else result
+    return sorted_result if inside else result
 
 
 def mean_weights(result: Any) -> FloatArray:

@@ -19,12 +19,12 @@ __all__ = ["checked_resolution", "least_variances", "resolution_of", "step_of"]
 
 def _variances(family: Family) -> list[str]:
     """The block of the variance of each response (R,) that an expert could shrink; "" for none."""
-    likelihood, found = family.likelihood, list[str]()
+    likelihood, blocks = family.likelihood, list[str]()
     names = [one.block("nu") for one in likelihood.parts] or ["nu"]
     for law, name in zip(likelihood.laws, names, strict=True):
         normal = law.collapse == "nu" and law.ends[1] == np.inf
-        found.append(name if normal and name in likelihood.scales else "")
-    return found
+        blocks.append(name if normal and name in likelihood.scales else "")
+    return blocks
 
 
 def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
@@ -132,13 +132,13 @@ def checked_resolution(family: Family, given: Any) -> Any:
 
 def resolution_of(family: Family, data: Sample) -> tuple[float, ...]:
     """The step in which each response (R,) is recorded; 0 without one, for counts and classes."""
-    found: list[float] = []
+    steps: list[float] = []
     for block, values in zip(_variances(family), columns_of(data.y), strict=True):
         weight = data.weight
         if np.iscomplexobj(data.y):  # of censored responses those that are known
             weight = np.where(np.real(data.y) == np.imag(data.y), weight, 0.0)
-        found.append(step_of(values, weight) if block else 0.0)
-    return tuple(found)
+        steps.append(step_of(values, weight) if block else 0.0)
+    return tuple(steps)
 
 
 def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dict[str, float]:
@@ -147,10 +147,10 @@ def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dic
     It is that of a uniform law over one step, ``h^2 / 12`` (Sheppard, 1897).  The logarithm of a
     response has it where its steps are finest, at the largest response.
     """
-    found: dict[str, float] = {}
+    variances: dict[str, float] = {}
     each = zip(_variances(family), steps, columns_of(data.y), family.likelihood.laws, strict=True)
     for block, step, values, law in each:
         if block and step > 0.0:
             largest = 1.0 if law.link is None else float(values[data.weight > 0.0].max())
-            found[block] = (step / largest) ** 2 / 12.0
-    return found
+            variances[block] = (step / largest) ** 2 / 12.0
+    return variances

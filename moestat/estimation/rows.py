@@ -85,8 +85,8 @@ def read_rows(
     elif at_fit and fitted is not None:
         weight = fitted.weight
     elif weighted and fitted is not None and fitted.weights_column is not None:
-        found = _column_of(X, fitted.weights_column, "sample_weight", "the weights of its rows")
-        weight = as_weights(found.numbers("sample_weight"), n)
+        column = _column_of(X, fitted.weights_column, "sample_weight", "the weights of its rows")
+        weight = as_weights(column.numbers("sample_weight"), n)
     labels = None
     if fitted is not None and fitted.groups is not None and grouped:
         labels = (

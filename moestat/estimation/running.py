@@ -118,10 +118,10 @@ class RunningFit:
         self, ends: Sequence[Solution | Unfinished | None]
     ) -> list[Solution | None]:
         """The solutions, None where the time was over; if it was for all, the best in one step."""
-        found = [None if isinstance(end, Unfinished) else end for end in ends]
+        finished = [None if isinstance(end, Unfinished) else end for end in ends]
         heights = [end.height if isinstance(end, Unfinished) else -np.inf for end in ends]
         self.late = any(isinstance(end, Unfinished) for end in ends)
-        if self.late and all(end is None for end in found):
+        if self.late and all(end is None for end in finished):
             at, solver = int(np.argmax(heights)), cast(Any, self.solver)
             best, problem = ends[at], self.problems[at]
             assert isinstance(best, Unfinished)
@@ -130,8 +130,8 @@ class RunningFit:
                 (end,) = drive(
                     [replace(solver, **{steps: 1}).steps(problem, best.theta)], [problem]
                 )
-            found[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
-        return found
+            finished[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
+        return finished
 
     def with_probability(self, best: Solution) -> Solution:
         """The best solution with the probability of a higher one, where a search has looked."""
@@ -155,7 +155,7 @@ class RunningFit:
         labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
         best = self.with_probability(best)
-        found: list[Doubt] = []
+        doubts_of_fit: list[Doubt] = []
         if self.job.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)
             best = replace(
@@ -179,18 +179,18 @@ class RunningFit:
         )
         result = self.order_experts(result)
         if self.standard:
-            found = doubts(self.standard, result, self.risk)
+            doubts_of_fit = doubts(self.standard, result, self.risk)
         if self.job.prior is not None:
             # A mode is finite where the likelihood has no maximum.
-            found = [doubt for doubt in found if doubt[0] is not SeparationWarning]
+            doubts_of_fit = [doubt for doubt in doubts_of_fit if doubt[0] is not SeparationWarning]
         if self.interrupted or self.late or len(solutions) < len(ends):
             why = "time of the fit was over" if self.late else "fit was interrupted"
             message = (
                 f"the {why}: it is the best of the starts that were finished, {len(solutions)},"
                 " and there may be a higher maximum"
             )
-            found = [*found, (InterruptedWarning, message)]
-        return warn_and_note(result, found)
+            doubts_of_fit = [*doubts_of_fit, (InterruptedWarning, message)]
+        return warn_and_note(result, doubts_of_fit)
 
 
 def _best(

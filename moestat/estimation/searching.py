@@ -348,9 +348,9 @@ class Agreement:
         most = int(np.clip(SEARCH.work / work, 1, self.searches))
         started = self._start_pools(whole, rng, most)
         record.pool += [run.height for run in started]
-        found = self._check_neighbours(whole, started, rng, record)
-        if found is not None:
-            return found
+        points = self._check_neighbours(whole, started, rng, record)
+        if points is not None:
+            return points
         search = self.search
         if work > SEARCH.work:
             few = search.resamples or problem.family.n_experts

@@ -93,7 +93,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
     family, errors, statuses = result.family, result.theta_bse, _statuses(result)
     half = normal_reach(alpha)
     hidden = {*family.hidden_positions.tolist()}
-    found: list[Estimate] = []
+    rows: list[Estimate] = []
     for j, term in enumerate(named_terms(family, result.data)):
         if j in hidden or (family.n_experts == 1 and statuses[j] == "reference"):
             continue
@@ -102,8 +102,8 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
         z = value / error if error > 0.0 and not term.symbol.startswith("log ") else np.nan
         pvalue = float(2.0 * ndtr(-abs(z)))
         ends = value - half * error, value + half * error
-        found.append(Estimate(term, value, error, z, pvalue, *ends, status))
-    return found
+        rows.append(Estimate(term, value, error, z, pvalue, *ends, status))
+    return rows
 
 
 _ZERO = "0 by the penalty"
@@ -114,16 +114,16 @@ def _statuses(result: Any) -> list[str]:
     family, errors = result.family, result.theta_bse
     lower, upper = family.box_at(result.theta)
     # Of several reasons the last one stands.
-    found = np.full(lower.size, "estimated", dtype=object)
-    found[~np.isfinite(errors)] = "not identified"
-    found[~np.isfinite(errors) & result._at_infinity] = "no finite value"
-    found[~result.free] = "on a bound"
-    found[list(getattr(result.prior, "zeros", ()))] = _ZERO
-    found[lower == upper] = "fixed: sets the scale"
-    found[family.lower == family.upper] = "fixed"
-    found[reference_positions(family)] = "reference"
-    found[family.held_positions] = "fixed: constant input"
-    return found.tolist()
+    statuses = np.full(lower.size, "estimated", dtype=object)
+    statuses[~np.isfinite(errors)] = "not identified"
+    statuses[~np.isfinite(errors) & result._at_infinity] = "no finite value"
+    statuses[~result.free] = "on a bound"
+    statuses[list(getattr(result.prior, "zeros", ()))] = _ZERO
+    statuses[lower == upper] = "fixed: sets the scale"
+    statuses[family.lower == family.upper] = "fixed"
+    statuses[reference_positions(family)] = "reference"
+    statuses[family.held_positions] = "fixed: constant input"
+    return statuses.tolist()
 
 
 def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
@@ -155,13 +155,13 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
         title += f"\n{result.data.formula.formula}"
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0
     head = ("", "", "coef", "std err", "z", "P>|z|", f"[{level:.4g}", f"{1.0 - level:.4g}]")
-    found, weights, rows = estimates(result, alpha), _mean_weights(result), []
-    nodes = _nodes(family, found)
+    parameters, weights, rows = estimates(result, alpha), _mean_weights(result), []
+    nodes = _nodes(family, parameters)
     for heading, members in nodes.items():
         rows += [Row((f"Gate: {heading}",), heading=True), *map(Row, map(_cells, members))]
     places = {
         place: members
-        for place, members in sections(found).items()
+        for place, members in sections(parameters).items()
         if not (nodes and place[0] == "gate")
     }
     pinned = {
@@ -181,24 +181,24 @@ def summarise(result: Any, alpha: float = 0.05) -> Summary:
             rows += [Row(_cells(each)) for each in shown if each.status != _ZERO]
             if place[0] == "expert" and family.likelihood.effects is not None:
                 rows += map(Row, component_cells(result, place[1] or 1, alpha))
-    return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(found))
+    return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(parameters))
 
 
-def _nodes(family: Any, found: Sequence[Estimate]) -> dict[str, list[Estimate]]:
+def _nodes(family: Any, parameters: Sequence[Estimate]) -> dict[str, list[Estimate]]:
     """Parameters of a gate that declares which are equal, once each, by what they are of."""
     nodes: dict[str, list[Estimate]] = {}
     for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
         if one.value is None:
             key = one.block, one.experts[0] + 1
-            members = [each for each in found if (each.term.symbol, each.term.expert) == key]
+            members = [each for each in parameters if (each.term.symbol, each.term.expert) == key]
             nodes.setdefault(one.heading, []).extend(members)
     return nodes
 
 
-def sections(found: Sequence[Estimate]) -> dict[Place, list[Estimate]]:
+def sections(parameters: Sequence[Estimate]) -> dict[Place, list[Estimate]]:
     """Parameters by part, expert, response and class: the gate first, what all share last."""
     places: dict[Place, list[Estimate]] = {}
-    for each in found:
+    for each in parameters:
         term = each.term
         places.setdefault((term.part, term.expert, term.equation), []).append(each)
     return {place: places[place] for place in sorted(places, key=in_order)}

@@ -232,10 +232,10 @@ _TEX: dict[str, str] = {
 
 def _tex(text: str) -> str:
     """Text with the marks that LaTeX reads as commands written out; minus signs as such."""
-    plain = re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _TEX[found[0]], text)
+    plain = re.sub(r"[\\~^<>|&%$#_{}]", lambda match: _TEX[match[0]], text)
     plain = re.sub(r"(?<![\w.])-(?=\d)", "$-$", plain)
     return re.sub(r"(?<=\d)e([+-])0?(\d+)\b", _power, plain)
 
 
-def _power(found: re.Match[str]) -> str:
-    return rf"$\times 10^{{{found[1].replace('+', '')}{found[2]}}}$"
+def _power(match: re.Match[str]) -> str:
+    return rf"$\times 10^{{{match[1].replace('+', '')}{match[2]}}}$"

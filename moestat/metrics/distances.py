@@ -136,7 +136,7 @@ def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> Flo
     They are bracketed on a grid and found by bisection: close parameters differ in their active
     atoms only on slivers, which no fixed rule would hit but which are all of their distance.
     """
-    found = [np.empty(0)]
+    switches = [np.empty(0)]
     for family, theta in laws:
         if family.gate.n_active is None or family.n_features > 1:
             continue
@@ -148,8 +148,8 @@ def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> Flo
             middle = 0.5 * (low + high)
             same = np.all((family.gate_probabilities(theta, middle) > 0.0) == active[at], axis=1)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        found.append(high)
-    return np.sort(np.concatenate(found))
+        switches.append(high)
+    return np.sort(np.concatenate(switches))
 
 
 def _rule_size(n_nodes: Any, n_features: int, design: Design) -> int:
@@ -268,7 +268,7 @@ def distances(
         if not discrete:
             changes = at(X, 1) - values
             errors = [e + abs(float(np.mean(row))) for e, row in zip(errors, changes, strict=True)]
-        found = zip((float(row.mean()) for row in values), errors, strict=True)
+        values_and_errors = zip((float(row.mean()) for row in values), errors, strict=True)
     else:
         rules = [_quadrature(design, d, m * size, laws) for m in (1, 2)]
         if discrete:
@@ -280,8 +280,10 @@ def distances(
             [float(weights @ row) for row in row]
             for row, (_, weights) in zip(values, rules, strict=True)
         )
-        found = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
-    return {name: _finite(*each, most=1.0) for name, each in zip(names, found, strict=True)}
+        values_and_errors = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
+    return {
+        name: _finite(*each, most=1.0) for name, each in zip(names, values_and_errors, strict=True)
+    }
 
 
 @door()

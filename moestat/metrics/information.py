@@ -123,10 +123,10 @@ def score_products(
     family: Family, theta: FloatArray, X: FloatArray, y: Any, weight: FloatArray
 ) -> FloatArray:
     """Weighted sum (P, P) of the outer products of the scores of samples X (d, n), in one pass."""
-    found = np.empty((2, family.n_params, family.n_params))
-    data, sums = Data(X, y, weight, np.empty((0, 0))), Sums(np.empty(family.n_params), *found)
+    matrices = np.empty((2, family.n_params, family.n_params))
+    data, sums = Data(X, y, weight, np.empty((0, 0))), Sums(np.empty(family.n_params), *matrices)
     family.loops.log_likelihood(theta, family.coefficients, data, 3, sums)
-    return found[1]
+    return matrices[1]
 
 
 def score_rows(

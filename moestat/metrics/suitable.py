@@ -21,7 +21,7 @@ def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
     ['softmax-D1', 'softmax-D2r']
     """
     measure = family.measure(family.typical(0))
-    found: list[str | dict[str, Any]] = []
+    losses: list[str | dict[str, Any]] = []
     for name in LOSSES:
         for table in _tables(name, family):
             try:
@@ -29,9 +29,9 @@ def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
                 voronoi_terms(measure, measure, table)
             except ValueError:
                 continue
-            found.append(table)
+            losses.append(table)
             break
-    return found
+    return losses
 
 
 def _tables(name: str, family: Family) -> Iterator[str | dict[str, Any]]:

@@ -98,8 +98,8 @@ def with_zero(
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""
-        found = law(eta)
-        return found.mean(), found.std()
+        distribution = law(eta)
+        return distribution.mean(), distribution.std()
 
     def typical(rng, n_experts):
         """Probabilities of 0 that differ."""

@@ -304,11 +304,11 @@ def row_weights(mixture: AttentionRow) -> RowWeights:
         "softmax" if model.gate.normalised else "sigmoid",
         bias,
     )
-    found = np.array(mixture.theta)
-    found[:, model.blocks["A"]] = pack_symmetric(scores_of_atoms.reshape(n, n * d, n * d))
-    found[:, model.blocks["c"]] = c
-    size = max(float(np.abs(found).max()), 1e-300)
-    if np.abs(found - expected.theta).max() > _STRUCTURE * size:
+    projected = np.array(mixture.theta)
+    projected[:, model.blocks["A"]] = pack_symmetric(scores_of_atoms.reshape(n, n * d, n * d))
+    projected[:, model.blocks["c"]] = c
+    size = max(float(np.abs(projected).max()), 1e-300)
+    if np.abs(projected - expected.theta).max() > _STRUCTURE * size:
         raise ValueError("mixture does not have the structure of a row of attention")
     return RowWeights(scores, values, bias)
 

@@ -303,7 +303,7 @@ def _of_readers(made: Family, constraints: list[Constraint]) -> list[Constraint]
     """Constraints of the experts that have the parameters, where likelihoods differ by expert."""
     if made.likelihood.choices is None:
         return constraints
-    found: list[Constraint] = []
+    restricted: list[Constraint] = []
     unread = {*made.padding_positions.tolist()}
     for one in constraints:
         block = made.blocks[one.block]
@@ -315,8 +315,10 @@ def _of_readers(made: Family, constraints: list[Constraint]) -> list[Constraint]
                 f"equal, fixed: expert {i} (from 0), {name!r}, has no parameter {one.block!r}"
             )
         alike = len(readers) == made.n_experts
-        found.append(one if one.experts is not None or alike else replace(one, experts=readers))
-    return found
+        restricted.append(
+            one if one.experts is not None or alike else replace(one, experts=readers)
+        )
+    return restricted
 
 
 def _inputs_of(
@@ -366,7 +368,9 @@ def _positions(name: str, value: Iterable[int] | None, d: int) -> tuple[int, ...
     if value is None:
         return None
     check_kind(name, value, Iterable, "positions of inputs, from 0")
-    found: list[Any] = list(value)
-    if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in found):
-        raise ValueError(f"{name} must hold positions of inputs in 0..{d - 1}, got {short(found)}")
-    return tuple(sorted({int(f) for f in found}))
+    positions: list[Any] = list(value)
+    if not all(isinstance(f, (int, np.integer)) and 0 <= f < d for f in positions):
+        raise ValueError(
+            f"{name} must hold positions of inputs in 0..{d - 1}, got {short(positions)}"
+        )
+    return tuple(sorted({int(f) for f in positions}))

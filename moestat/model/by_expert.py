@@ -497,7 +497,7 @@ def possible(likelihood: Likelihood, shares: FloatArray, y: Any) -> FloatArray:
     if likelihood.choices is None:
         return shares
     allowed = likelihood.choices.allowed(y)
-    found = np.where(allowed, shares, 0.0)
-    total = found.sum(axis=0)
+    possible_shares = np.where(allowed, shares, 0.0)
+    total = possible_shares.sum(axis=0)
     rest = allowed / allowed.sum(axis=0)
-    return np.where(total > 0.0, found / np.where(total > 0.0, total, 1.0), rest)
+    return np.where(total > 0.0, possible_shares / np.where(total > 0.0, total, 1.0), rest)

@@ -372,9 +372,9 @@ class Family(ParameterLayout):
         shape = (self.n_experts, n)
         if self.likelihood.dtype is np.complex128 and not np.iscomplexobj(y):
             y = y * (1.0 + 1.0j)  # responses that are known
-        found = BySample(np.empty(shape), np.empty(shape), np.empty(n))
-        self.loops.by_sample(theta, self.coefficients, X, y, found)
-        return found
+        sums = BySample(np.empty(shape), np.empty(shape), np.empty(n))
+        self.loops.by_sample(theta, self.coefficients, X, y, sums)
+        return sums
 
     def regression(
         self, theta: FloatArray, X: FloatArray, weights: bool = False

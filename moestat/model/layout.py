@@ -73,10 +73,10 @@ class ParameterLayout:
     def response_of(self) -> IntArray:
         """Position of the response that each channel (C,) is of; 0 for one of none, or of two."""
         sizes = [one.n_channels for one in self.likelihood.parts]
-        found = np.zeros(len(self.channels), dtype=np.int64)
+        response = np.zeros(len(self.channels), dtype=np.int64)
         first, last = self.first_expert_channel, self.first_pair_channel
-        found[first:last] = np.repeat(np.arange(len(sizes)), sizes)
-        return found
+        response[first:last] = np.repeat(np.arange(len(sizes)), sizes)
+        return response
 
     def plain_name(self, c: int) -> str:
         """The intercept's block of a channel, without the names of its responses."""
@@ -315,16 +315,16 @@ class ParameterLayout:
     @cached_property
     def padding_positions(self) -> IntArray:
         """Positions of the coefficients that the likelihood of their own expert does not read."""
-        found, choices = [np.empty(0, dtype=np.int64)], self.likelihood.choices
+        positions, choices = [np.empty(0, dtype=np.int64)], self.likelihood.choices
         if choices is None:
-            return found[0]
+            return positions[0]
         last = self.first_expert_channel + self.layout[2]
         for i in range(self.n_experts):
             for c in range(self.first_expert_channel, len(self.channels)):
                 name = None if c < last else self.channels[c].intercept  # of the mean
                 if not choices.reads(i, name):
-                    found.append(self.index[i, c] + np.arange(int(self.width[c])))
-        return np.concatenate(found)
+                    positions.append(self.index[i, c] + np.arange(int(self.width[c])))
+        return np.concatenate(positions)
 
     @property
     def hidden_positions(self) -> IntArray:
@@ -374,12 +374,12 @@ class ParameterLayout:
     @property
     def _unread_features(self) -> IntArray:
         """Positions of the coefficients of channels that read some features only."""
-        found = [np.empty(0, dtype=np.int64)]
+        positions = [np.empty(0, dtype=np.int64)]
         for c, channel in enumerate(self.channels):
             if channel.reads is not None:
                 others = np.setdiff1d(np.arange(int(self.width[c])), channel.reads)
-                found.append((self.index[:, c, None] + others).ravel())
-        return np.concatenate(found)
+                positions.append((self.index[:, c, None] + others).ravel())
+        return np.concatenate(positions)
 
     @cached_property
     def offset_positions(self) -> IntArray:

@@ -104,16 +104,16 @@ def check_loops(family: Family) -> None:
     theta = family.typical(rng)
     X, y = sample(family, theta, _SAMPLES, rng, noise=0.0 if family.is_regression else None)
     if family.is_regression:
-        found = family.regression(theta, np.ascontiguousarray(X.T))[0]
+        compiled = family.regression(theta, np.ascontiguousarray(X.T))[0]
         expected = regression(family, theta, X)
     else:
         encoded = family.likelihood.encode(y, family.n_classes)
-        found = family.rowwise(theta, np.ascontiguousarray(X.T), encoded)[2]
+        compiled = family.rowwise(theta, np.ascontiguousarray(X.T), encoded)[2]
         expected = log_density(family, blocks_of(family, theta), X, y)
-    if not np.allclose(found, expected, rtol=1e-9, atol=1e-9):
+    if not np.allclose(compiled, expected, rtol=1e-9, atol=1e-9):
         raise RuntimeError(
             f"compiled code of {family!r} is wrong on this processor: it differs from the"
-            f" references of its members in NumPy by {np.max(np.abs(found - expected)):.1e}. If"
+            f" references of its members in NumPy by {np.max(np.abs(compiled - expected)):.1e}. If"
             " they are moestat's own, please report it; the environment variable NUMBA_CPU_FEATURES"
             " can leave instructions out"
         )

@@ -53,12 +53,12 @@ def with_names(value: Any, names: Mapping[str, str]) -> Any:
     if is_mapping(value):
         return {with_names(key, names): part for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        found = {f.name: getattr(value, f.name) for f in fields(value)}
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
         return replace(
             value,
             **{
                 name: with_names(part, names)
-                for name, part in found.items()
+                for name, part in values.items()
                 if name not in _OTHER_WORDS
             },
         )

@@ -56,11 +56,11 @@ def real(y: Any, n_classes: int) -> FloatArray:
 
 def counts(y: Any, n_classes: int) -> FloatArray:
     """Counts (n,), checked."""
-    found = as_floats("y", y, (None,))
-    wrong = found[(found < 0.0) | (found != np.floor(found))]
+    values = as_floats("y", y, (None,))
+    wrong = values[(values < 0.0) | (values != np.floor(values))]
     if wrong.size:
         raise ValueError(f"y must hold counts, whole numbers from 0; got {wrong[0]:g}")
-    return found
+    return values
 
 
 def as_integers(y: FloatArray) -> IntArray:

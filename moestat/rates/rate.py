@@ -146,23 +146,23 @@ class RateResult:
         >>> fit_rate([10, 10, 1000, 1000], [1, 1.1, 0.1, 0.11]).advice
         ('two sample sizes cannot show a bend: add a third',)
         """
-        found = []
+        sentences = []
         half = 0.5 * (self.interval[1] - self.interval[0])
         each = self.n_observations / self.n_sizes
         if self.n_sizes < 3:
-            found.append("two sample sizes cannot show a bend: add a third")
+            sentences.append("two sample sizes cannot show a bend: add a third")
         if half > WIDE:
             most = math.ceil(each * (half / WIDE) ** 2)
-            found.append(
+            sentences.append(
                 f"the interval is wide: use about {most} replicates per sample size instead of"
                 f" {each:.3g} to narrow it to \N{PLUS-MINUS SIGN} {WIDE:g}"
             )
         if self.curvature_p_value < BENT:
-            found.append(
+            sentences.append(
                 "the slope still changes with n: use larger n, or local slopes on a lattice, and"
                 " compare n with information_spectrum(...).sample_size(0.1)"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def summary(self) -> str:
         """A text table of the fit.
@@ -275,9 +275,9 @@ def _parabola(
     there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
     slope = float(there @ params)
     slope_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
-    found = (curvature, error, t_p_value(curvature, error, x.size - 3), slope)
+    statistics = (curvature, error, t_p_value(curvature, error, x.size - 3), slope)
     interval = t_interval(slope, slope_error, x.size - 3)
-    return {**dict(zip(names, found, strict=True)), "last_interval": interval}
+    return {**dict(zip(names, statistics, strict=True)), "last_interval": interval}
 
 
 @door()

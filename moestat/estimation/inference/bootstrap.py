@@ -399,9 +399,9 @@ def _check_on_source(kind: str, groups: Any, has_groups: bool) -> None:
 def _quantiles(values: FloatArray, sides: FloatArray) -> FloatArray:
     """Quantiles (P, 2) of columns (B, P) without their NaN; NaN of columns of nothing else."""
     lost = np.isnan(values).all(axis=0)
-    found = np.full((values.shape[1], sides.size), np.nan)
-    found[~lost] = np.nanquantile(values[:, ~lost], sides, axis=0).T
-    return found
+    quantiles = np.full((values.shape[1], sides.size), np.nan)
+    quantiles[~lost] = np.nanquantile(values[:, ~lost], sides, axis=0).T
+    return quantiles
 
 
 def _without_each_row(inner: Found) -> FloatArray:

@@ -107,10 +107,10 @@ def _value(node: ast.expr, size: int) -> FloatArray:
         row[-1] = node.value
         return row
     if isinstance(node, ast.Name):
-        found = re.fullmatch(r"_p(\d+)_", node.id)
-        if found is None:
+        match = re.fullmatch(r"_p(\d+)_", node.id)
+        if match is None:
             raise KeyError(node.id)
-        row[int(found[1])] = 1.0
+        row[int(match[1])] = 1.0
         return row
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
         value = _value(node.operand, size)

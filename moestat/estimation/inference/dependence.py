@@ -113,9 +113,9 @@ def dependence_in_selection(fits: Sequence[Any], chosen: Any) -> list[tuple[type
     less of them.  So fits with fewer normal experts, whose groups have random intercepts besides,
     are compared with the chosen one by BIC, too.
     """
-    found = dependence_in_groups(chosen)
-    if found or chosen.data.groups is None or chosen.family.likelihood.block is not gaussian.block:
-        return found
+    doubts = dependence_in_groups(chosen)
+    if doubts or chosen.data.groups is None or chosen.family.likelihood.block is not gaussian.block:
+        return doubts
     penalty = float(np.log(chosen.n_independent))
     for result in fits:
         if result.family.n_experts > chosen.family.n_experts:

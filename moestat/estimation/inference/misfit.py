@@ -126,12 +126,12 @@ def misfits_in(result: Any, rows: Data, sizes: FloatArray | None = None) -> list
     noise = result.residual_variance if result.family.is_regression else None
     fit = _Checked(result.family, result.theta, sampled, noise, result.edf)
     with np.errstate(all="ignore"):
-        found = [*_of_responses(fit), *_of_experts(result, rows, sizes)]
+        misfits = [*_of_responses(fit), *_of_experts(result, rows, sizes)]
         if rows.groups is None:
-            found += _of_dependence(fit)
+            misfits += _of_dependence(fit)
         else:
-            found += dependence_in_groups(result, rows)
-    return found
+            misfits += dependence_in_groups(result, rows)
+    return misfits
 
 
 def _of_responses(fit: _Checked) -> Iterator[Misfit]:
@@ -159,9 +159,9 @@ def _of_responses(fit: _Checked) -> Iterator[Misfit]:
         inside = ~choices.at_ends(fit.y)  # where noise ends nothing lies beyond
         near, weight, far = r[~far & inside], fit.weight[~far & inside], far & inside
     if fit.family.likelihood.link is not None:
-        found = list(_spread(fit, near, weight))
-        yield from found
-        if found:
+        spread = list(_spread(fit, near, weight))
+        yield from spread
+        if spread:
             return
     tails = fit.is_real and near.size >= 50 and _long_tails(near)
     if not tails and not far.any():

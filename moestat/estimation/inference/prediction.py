@@ -108,20 +108,22 @@ class Prediction:
         With several experts, or with three or more classes, the interval is the whole range of
         possible values if the estimate is within 1e-3 of a limit of this range.
         """
-        found = self._by_errors(alpha)
+        intervals = self._by_errors(alpha)
         if self.untold is None or not self.untold.any():
-            return found
+            return intervals
         rows = self.untold if self.untold.ndim == 1 else self.untold.any(axis=1)
         other = None if self.profiled is None else self.profiled(alpha, self.X[rows])
         if other is not None:
-            found[rows] = other
-            return found
+            intervals[rows] = other
+            return intervals
         low, high = _support(self.family, self.params, self.X)
-        found[self.untold & (np.minimum(self.predicted - low, high - self.predicted) < _AT_END)] = (
+        intervals[
+            self.untold & (np.minimum(self.predicted - low, high - self.predicted) < _AT_END)
+        ] = (
             low,
             high,
         )
-        return found
+        return intervals
 
     def _by_errors(self, alpha: float) -> FloatArray:
         half = normal_reach(alpha) * self.se
@@ -223,11 +225,11 @@ def predict_with_errors(
         se, untold = np.empty_like(predicted), np.zeros(predicted.shape, dtype=bool)
         ends = classes or family.likelihood.counts
         for rows, _, gradient in gradients(family, theta, X):
-            found = errors(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
-            se[rows] = found.T if classes else found[0]
+            errors_of_rows = errors(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
+            se[rows] = errors_of_rows.T if classes else errors_of_rows[0]
             if open_ is not None and ends:
                 lost = open_(gradient.reshape(theta.size, -1).T).reshape(gradient.shape[1:])
-                untold[rows] = (lost & np.isfinite(found)).T.reshape(untold[rows].shape)
+                untold[rows] = (lost & np.isfinite(errors_of_rows)).T.reshape(untold[rows].shape)
     se[np.isnan(se)] = np.inf
     low, high = _support(family, theta, X)
     return Prediction(
@@ -360,9 +362,9 @@ def expert_log_densities(family: Family, theta: FloatArray, X: FloatArray, y: An
     """Log-density (k, n) of responses (n,), or of one for all, under each expert; X (d, n)."""
     response = np.full(X.shape[1], y) if np.ndim(y) == 0 else y
     rows = Sample(X, response, np.ones(X.shape[1]), begin=np.arange(X.shape[1]))
-    found = group_sums(family, theta, rows, 0)
+    sums = group_sums(family, theta, rows, 0)
     with np.errstate(divide="ignore"):
-        return found.log_density + np.log(found.posterior) - np.log(found.prior)
+        return sums.log_density + np.log(sums.posterior) - np.log(sums.prior)
 
 
 def _predictors(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
@@ -398,8 +400,8 @@ def _components(
 
     def cumulative(y: FloatArray) -> FloatArray:
         # Of laws beyond the range of float64 all that is known is on which side their mean is.
-        found = law.cdf(y)
-        return np.where(np.isnan(found), y >= mean, found)
+        probability = law.cdf(y)
+        return np.where(np.isnan(probability), y >= mean, probability)
 
     return weight, mean, deviation, cumulative
 

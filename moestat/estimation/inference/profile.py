@@ -240,10 +240,10 @@ def _sought(
             loss = value - top
             check_not_higher(-loss, f"{name} = {theta + sign * step * unit:.6g}")
             visited[sign * step] = -max(loss, 0.0)
-            found = float(np.sqrt(2.0 * max(loss, 0.0)))
-            if found < cut and step > near[0]:
-                near = step, found, end
-            return found
+            distance = float(np.sqrt(2.0 * max(loss, 0.0)))
+            if distance < cut and step > near[0]:
+                near = step, distance, end
+            return distance
 
         used = np.flatnonzero(row)
         edge = np.where(sign * row > 0.0, upper, lower)[used]

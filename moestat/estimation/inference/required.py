@@ -252,7 +252,7 @@ class _PowerLaw(NamedTuple):
 
 
 def _power_law(
-    found: dict[float, FloatArray], centre: float, target: float, rng: np.random.Generator
+    squares_of: dict[float, FloatArray], centre: float, target: float, rng: np.random.Generator
 ) -> _PowerLaw:
     """The power law through the errors at the sizes about a first guess.
 
@@ -260,8 +260,8 @@ def _power_law(
     spread too heavy: their expectation is fitted, by the equations of a gamma distribution with log
     link.
     """
-    sizes = np.array(sorted(found))
-    squares = [found[n] for n in sizes]
+    sizes = np.array(sorted(squares_of))
+    squares = [squares_of[n] for n in sizes]
     draws = np.array([np.mean(rng.choice(each, (400, each.size)), axis=1) for each in squares])
     means = np.array([each.mean() for each in squares])
     ends = np.sqrt(np.quantile(draws, [0.025, 0.975], axis=1))
@@ -315,26 +315,26 @@ class Merged:
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
         """Follow the error until it is found on both sides of the target."""
         n = REQUIRED.first
-        found = {n: self.squares(n, rng)}
-        above = [found[n].mean() > target**2]
+        squares = {n: self.squares(n, rng)}
+        above = [squares[n].mean() > target**2]
         while (
             len(set(above)) < 2
-            and len(found) < REQUIRED.looks
+            and len(squares) < REQUIRED.looks
             and REQUIRED.least < n < REQUIRED.largest
         ):
             n *= 10.0 if above[-1] else 0.1
-            found[n] = self.squares(n, rng)
-            above.append(found[n].mean() > target**2)
+            squares[n] = self.squares(n, rng)
+            above.append(squares[n].mean() > target**2)
         if not any(above):
             raise ValueError(f"error: {n:.0f} rows already have a smaller error than {target:g}")
-        ends = np.sort(list(found)[-2:])
+        ends = np.sort(list(squares)[-2:])
         centre = float(np.sqrt(np.prod(ends)))
         one_sided, left = len(set(above)) < 2, REQUIRED.batches
         while True:
             below = float(4.0 ** np.floor(0.5 * np.log2(centre)))
             for size in (below, 4.0 * below):
-                found[size] = np.append(found.get(size, ()), self.squares(size, rng))
-            law, left = _power_law(found, centre, target, rng), left - 1
+                squares[size] = np.append(squares.get(size, ()), self.squares(size, rng))
+            law, left = _power_law(squares, centre, target, rng), left - 1
             away = np.max(np.abs(np.log(np.divide(law.interval, law.n))))
             if one_sided or left == 0 or away <= np.log(REQUIRED.known):
                 break
@@ -342,8 +342,8 @@ class Merged:
                 centre = float(np.clip(law.n, *ends))
         if one_sided or not np.isfinite(law.n):
             raise ValueError(
-                f"error: errors of {what!r} do not decrease from {min(found):.0e} to"
-                f" {max(found):.0e} rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
+                f"error: errors of {what!r} do not decrease from {min(squares):.0e} to"
+                f" {max(squares):.0e} rows: {', '.join(f'{root:.3g}' for root in law.curve[:, 1])}"
             )
         count = int(np.ceil(law.n))
         return RequiredN(
@@ -413,7 +413,7 @@ class Merged:
         for chosen in product(*cells):
             order = np.arange(family.n_experts)
             order[labels] = chosen
-            found = family.pin(family.join(atoms[order], shared))
-            errors.append(float(self.row @ (found - self.theta)) ** 2)
+            matched = family.pin(family.join(atoms[order], shared))
+            errors.append(float(self.row @ (matched - self.theta)) ** 2)
             weights.append(float(np.prod(mass[list(chosen)])))
         return float(np.average(errors, weights=weights))

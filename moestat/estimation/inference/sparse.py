@@ -177,12 +177,12 @@ class SparseData:
             if self.family.n_experts == 1 or not height < best - PATH.gain:
                 return penalties[: len(ends)], self._in_order(ends)
             best = height
-            found = [
+            candidates = [
                 start
                 for inputs in self._candidates(ends)
                 for start in self._grown(inputs, searched, rng)
             ]
-            for _, theta in sorted(found, key=lambda each: each[0])[: PATH.followed]:
+            for _, theta in sorted(candidates, key=lambda each: each[0])[: PATH.followed]:
                 for j in range(len(ends) - 1, -1, -1):
                     end = self.sparse.solve(theta, float(penalties[j]))
                     theta = end.theta
@@ -199,19 +199,19 @@ class SparseData:
         if family.n_experts == 1 or family.constraints:
             return list(ends)
         weight = data.weight @ self.sparse.problem.rowwise(self.plain(ends[-1].theta))[0].T
-        order, found = np.argsort(-weight), list[Stationary]()
+        order, ordered = np.argsort(-weight), list[Stationary]()
         for end in reversed(ends):
             atoms, shared = family.split(end.theta)
-            if found:
-                other = family.split(found[-1].theta)[0]
+            if ordered:
+                other = family.split(ordered[-1].theta)[0]
                 far = np.sum((other[:, None] - atoms[None]) ** 2, axis=2)
                 order = linear_sum_assignment(far)[1]
             theta = family.join(atoms[order], shared)
             for name in family.gate.translations:
                 if family.blocks[name].ndim == 1:
                     theta[family.blocks[name]] -= theta[family.blocks[name][-1]]
-            found.append(replace(end, theta=theta))
-        return found[::-1]
+            ordered.append(replace(end, theta=theta))
+        return ordered[::-1]
 
     def _grown(
         self, inputs: tuple[int, ...], searched: set[tuple[int, ...]], rng: np.random.Generator
@@ -256,7 +256,7 @@ class SparseData:
         )
         law = replace(inner.penalty, quadratic=inner.penalty.quadratic + np.diag(square))
         inner = replace(inner, penalty=law)
-        found = inner.evaluate(Request(Objective.OBSERVED, theta))
+        evaluation = inner.evaluate(Request(Objective.OBSERVED, theta))
         certificate = Certificate(
             status="converged",
             certified=self.is_certified(end, penalty),
@@ -270,7 +270,7 @@ class SparseData:
             start="path",
             collapsed=self.collapsed(theta),
         )
-        solution = Solution(theta, end.log_likelihood, found.hessian, certificate)
+        solution = Solution(theta, end.log_likelihood, evaluation.hessian, certificate)
         made = replace(standard, problem=inner)
         lasso = Lasso(penalty, self.l1_ratio, self.together, tuple(np.flatnonzero(zero).tolist()))
         y = standard.original.data

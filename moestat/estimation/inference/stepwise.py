@@ -104,12 +104,14 @@ def stepwise(
     def best_of(choices: list[Chosen]) -> tuple[float, Chosen]:
         texts = {_text(largest, choice): choice for choice in choices}
         given = {"k": (size,), "criterion": criterion, "data": data, "rng": generator}
-        found = select(family, list(texts), **given, **options)
-        results.update(zip([(text, size) for text in texts], found.results.values(), strict=True))
-        for name, column in found.table.items():
+        selection = select(family, list(texts), **given, **options)
+        results.update(
+            zip([(text, size) for text in texts], selection.results.values(), strict=True)
+        )
+        for name, column in selection.table.items():
             columns_of.setdefault(name, []).extend(column)
-        at = list(found.results).index(found.chosen())
-        value = float(found.table[criterion][at])
+        at = list(selection.results).index(selection.chosen())
+        value = float(selection.table[criterion][at])
         return (-value if criterion == "cv" else value), list(texts.values())[at]
 
     height, current = best_of([current])

@@ -69,8 +69,8 @@ def _check_attribute(
     if not isinstance(root, ast.Name) or any(name.startswith("_") for name in names):
         raise _refusal(text, f".{names[0]}")
     if root.id in ("np", "numpy"):
-        found = getattr(np, names[-1], None)
-        if len(names) == 1 and (isinstance(found, np.ufunc) or names[0] in _OF_NUMPY):
+        attribute = getattr(np, names[-1], None)
+        if len(names) == 1 and (isinstance(attribute, np.ufunc) or names[0] in _OF_NUMPY):
             return
         raise _refusal(text, ".".join([root.id, *reversed(names)]))
     if root.id in columns or root.id not in scope:

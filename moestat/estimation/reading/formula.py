@@ -295,11 +295,11 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
 
 def response_columns(factor: tuple[str, str], table: Table, scope: Mapping[str, Any]) -> Columns:
     """Several responses, the arguments of ``cbind``, each a column or a function of columns."""
-    found = []
+    responses = []
     for each in beside(factor):
         column = response_column(each, table, scope)
-        found.append(replace(column, name=each[1]))
-    return Columns(tuple(found), True)
+        responses.append(replace(column, name=each[1]))
+    return Columns(tuple(responses), True)
 
 
 def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
@@ -393,8 +393,8 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
                 frame, context={**_FUNCTIONS, **scope}, na_action="ignore"
             )
     except DataMismatchWarning as error:
-        found = re.search(r"\{(.*)\}", str(error))
-        shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", found[1]) if found else "some"
+        match = re.search(r"\{(.*)\}", str(error))
+        shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", match[1]) if match else "some"
         raise ValueError(
             f"data: in {term!r} levels that are not in the data of the fit: {shown}"
         ) from None
@@ -414,13 +414,13 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
 
 def _columns(table: Table, names: Sequence[str]) -> list[Column]:
     """Columns of a table, objects that are numbers as numbers."""
-    found = [table[name] for name in names]
-    for j, column in enumerate(found):
+    columns = [table[name] for name in names]
+    for j, column in enumerate(columns):
         values = column.values
         if values.dtype.kind == "O" and all(isinstance(value, Number) for value in values):
             truth = all(isinstance(value, bool | np.bool_) for value in values)
-            found[j] = replace(column, values=values.astype(bool if truth else np.float64))
-    return found
+            columns[j] = replace(column, values=values.astype(bool if truth else np.float64))
+    return columns
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
@@ -432,9 +432,9 @@ def _levels(column: Column) -> Any:
     """Levels of a categorical column that occur, in their order; None for a numeric one."""
     values = _plain(column.values)
     if column.levels is not None:
-        found = set(values.tolist())
+        present = set(values.tolist())
         declared = _plain(np.asarray(column.levels))
-        return np.array([level for level in declared if level.item() in found])
+        return np.array([level for level in declared if level.item() in present])
     if column.values.dtype.kind in "biuf":
         return None
     kinds = sorted({type(value).__name__ for value in column.values.tolist()})

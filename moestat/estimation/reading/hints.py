@@ -17,17 +17,17 @@ _DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2}
 
 def hint_of_words(name: Any, words: Iterable[Any]) -> str:
     """How to turn a column into numbers if all its words look like amounts or dates, else ""."""
-    found = [str(word) for word in words]
+    texts = [str(word) for word in words]
     column = f"data[{name!r}]" if name is not None else "the column"
-    if found and all(_DATE.fullmatch(word) for word in found):
+    if texts and all(_DATE.fullmatch(word) for word in texts):
         return (
-            f"its values look like dates, such as {found[0]!r}: convert them by"
+            f"its values look like dates, such as {texts[0]!r}: convert them by"
             f" pandas.to_datetime({column}) and use a number such as days since the first date"
         )
-    signs = any(set(word) & set("$€£¥%.,") for word in found)  # digits alone may be codes
-    if signs and all(_AMOUNT.fullmatch(word) for word in found):
+    signs = any(set(word) & set("$€£¥%.,") for word in texts)  # digits alone may be codes
+    if signs and all(_AMOUNT.fullmatch(word) for word in texts):
         return (
-            f"its values look like amounts, such as {found[0]!r}: convert them by"
+            f"its values look like amounts, such as {texts[0]!r}: convert them by"
             f" {column}.str.replace(r'[^0-9.-]', '', regex=True).astype(float)"
         )
     return ""

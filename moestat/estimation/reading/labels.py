@@ -49,19 +49,19 @@ def read_labels(
     no ascending order where the classes are `ordered`, and are refused without one.
     """
     labels = plain_labels(column)
-    found, position = np.unique(labels, return_inverse=True)
+    distinct, position = np.unique(labels, return_inverse=True)
     declared = column.levels
     if classes is not None:
         check_kind("classes", classes, "__iter__", "the labels of the classes, in order")
         declared = plain_labels(as_column("classes", list(classes)))
-        unknown = [label for label in found.tolist() if label not in declared.tolist()]
+        unknown = [label for label in distinct.tolist() if label not in declared.tolist()]
         if unknown or len(set(declared.tolist())) < len(declared):
             raise ValueError(
                 f"classes must hold every label of y once, got {short(declared.tolist())}"
                 + (f" without {short(unknown[0])}" if unknown else "")
             )
     elif ordered and declared is None and labels.dtype.kind in "US":
-        shown = ", ".join(map(repr, found[:5].tolist()))
+        shown = ", ".join(map(repr, distinct[:5].tolist()))
         raise ValueError(
             f"y holds words, {shown}, whose order is not known; give the classes from the lowest"
             f" to the highest, classes=[...], or an ordered categorical column"
@@ -70,34 +70,36 @@ def read_labels(
         n_classes is not None
         and declared is None
         and labels.dtype.kind in "iu"
-        and 1 <= found.min(initial=n_classes) <= found.max(initial=1) <= n_classes
+        and 1 <= distinct.min(initial=n_classes) <= distinct.max(initial=1) <= n_classes
     ):
         return labels.astype(np.int64), np.arange(1, n_classes + 1)
     if declared is not None:
-        names = found.tolist()
+        names = distinct.tolist()
         order = [names.index(label) for label in np.asarray(declared).tolist() if label in names]
         position = np.argsort(order)[position]
-        found = found[order]
-    if n_classes is not None and len(found) != n_classes:
-        shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
+        distinct = distinct[order]
+    if n_classes is not None and len(distinct) != n_classes:
+        shown = ", ".join(map(str, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
         raise ValueError(
             f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
-            f" got {len(found)} labels: {shown}"
+            f" got {len(distinct)} labels: {shown}"
         )
-    if n_classes is None and len(found) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(found)}")
-    return position.astype(np.int64).reshape(-1) + 1, found
+    if n_classes is None and len(distinct) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(distinct)}")
+    return position.astype(np.int64).reshape(-1) + 1, distinct
 
 
 def positions_of(column: Column, classes: np.ndarray) -> IntArray:
     """Positions (n,), from 1, of labels in those of a fit."""
     labels = plain_labels(column)
-    found, position = np.unique(labels, return_inverse=True)
+    distinct, position = np.unique(labels, return_inverse=True)
     names = np.asarray(classes).tolist()
-    unknown = [label for label in found.tolist() if label not in names]
+    unknown = [label for label in distinct.tolist() if label not in names]
     if unknown:
         raise ValueError(
             f"y has {unknown[0]!r}, which is not in the data of the fit; its classes are"
             f" {', '.join(map(str, names))}"
         )
-    return np.array([names.index(label) for label in found.tolist()], dtype=np.int64)[position] + 1
+    return (
+        np.array([names.index(label) for label in distinct.tolist()], dtype=np.int64)[position] + 1
+    )

@@ -88,7 +88,7 @@ def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
 
     # R's power, also within functions; what stands in quotes is left as it is.
     quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
-    text = re.sub(quoted, lambda found: found[1] or "**", text)
+    text = re.sub(quoted, lambda match: match[1] or "**", text)
     try:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)

@@ -62,8 +62,8 @@ class Column:
 
     def numbers(self, label: str) -> FloatArray:
         """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
-        found = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
-        hint = hint_of_words(self.name, found)
+        words = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
+        hint = hint_of_words(self.name, words)
         if self.categorical and (hint or not label.startswith("X")):
             whose = "" if self.name is None or repr(self.name) in label else f" {self.name!r}"
             raise ValueError(
@@ -71,7 +71,7 @@ class Column:
                 f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
             )
         if self.categorical:
-            shown = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+            shown = ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
             raise ValueError(
                 f"{label} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
                 " it by columns of 0 and 1, one for each level but one, such as"

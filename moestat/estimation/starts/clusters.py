@@ -57,8 +57,8 @@ class ClusterStarts:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         scale, points = self.choose_rows(problem, rng)
-        found = [self.memberships(points, problem.family, rng) for _ in range(self.count)]
-        return self.fit_memberships(scale, found, rng)
+        memberships = [self.memberships(points, problem.family, rng) for _ in range(self.count)]
+        return self.fit_memberships(scale, memberships, rng)
 
     def choose_rows(self, problem: Problem, rng: np.random.Generator) -> tuple[Scale, FloatArray]:
         """The samples that are looked at, of weight 1, and where they are (q, n)."""

@@ -102,8 +102,8 @@ class PlaneStarts(LineStarts):
             near = _near_a_plane(inputs, response, rest, 1.0 / left, rng)
             shares.append(rest * near)
             rest = np.maximum(rest - shares[-1], np.finfo(float).tiny)
-        found = np.array([*shares, rest])
-        return found / found.sum(axis=0)
+        weights = np.array([*shares, rest])
+        return weights / weights.sum(axis=0)
 
     def divide_pairs(
         self, problem: Problem, theta: FloatArray, pairs: Sequence[Any], rng: np.random.Generator
@@ -111,14 +111,14 @@ class PlaneStarts(LineStarts):
         """Starting values (m, P) in which pairs of theta's experts part their samples anew."""
         scale, points = self.choose_rows(problem, rng)
         inputs, response = _parts(points, problem.family)
-        data, found = scale.problem.data, list[FloatArray]()
+        data, memberships = scale.problem.data, list[FloatArray]()
         before = problem.family.rowwise(theta, data.X, data.y)[1]
         for g, h in pairs:
             share, both = before.copy(), np.maximum(before[g] + before[h], np.finfo(float).tiny)
             share[g] = both * _near_a_plane(inputs, response, both, 0.5, rng)
             share[h] = both - share[g]
-            found.append(share)
-        return self.fit_memberships(scale, found, rng, theta)
+            memberships.append(share)
+        return self.fit_memberships(scale, memberships, rng, theta)
 
 
 def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:

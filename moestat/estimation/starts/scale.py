@@ -45,10 +45,10 @@ class StartRule(Protocol):
 def draw_starts(rule: StartRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
     """The starting values (count, P) of a rule, which may be the caller's own."""
     points, P = rule.draw(problem, rng), problem.family.n_params
-    found = as_floats(f"starts: what rule {rule.name!r} draws", points, (None, P))
-    if not found.size:
+    starts = as_floats(f"starts: what rule {rule.name!r} draws", points, (None, P))
+    if not starts.size:
         raise ValueError(f"starts: rule {rule.name!r} draws no start")
-    return found
+    return starts
 
 
 @dataclass(frozen=True)

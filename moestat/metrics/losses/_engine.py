@@ -193,15 +193,15 @@ def _shifted(
     loss: VoronoiLoss, gaps: Mapping[str, FloatArray], t: FloatArray
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Gaps of each term with its part of the translation t taken off, and those parts."""
-    found, shifts, used = dict(gaps), {}, 0
+    shifted, shifts, used = dict(gaps), {}, 0
     for term in loss.terms:
         if term.block in loss.translated:
             shape = gaps[term.block].shape[2:]
             size = int(np.prod(shape))
             shifts[term.block] = t[used : used + size].reshape(shape)
             used += size
-            found[term.block] = gaps[term.block] - shifts[term.block]
-    return found, shifts
+            shifted[term.block] = gaps[term.block] - shifts[term.block]
+    return shifted, shifts
 
 
 def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> VoronoiResult:

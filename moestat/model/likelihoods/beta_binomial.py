@@ -81,11 +81,11 @@ def block(eta, y, m, order, value, d1, d2):
     r, trials = exp(-eta[1, 0]), eta[2, 0]
     whole = _rise(r, trials)
     for b in range(m):
-        found = _row(eta[0, b], r, y[b], trials, whole)
-        value[b], d1[0, b], d1[1, b] = found[0], found[1], found[2]
+        terms = _row(eta[0, b], r, y[b], trials, whole)
+        value[b], d1[0, b], d1[1, b] = terms[0], terms[1], terms[2]
         d1[2, b] = 0.0
         if order > 1:
-            d2[0, b], d2[1, b], d2[2, b] = found[3], found[4], found[5]
+            d2[0, b], d2[1, b], d2[2, b] = terms[3], terms[4], terms[5]
             d2[3, b] = 0.0
             d2[4, b] = 0.0
             d2[5, b] = 0.0
@@ -97,10 +97,10 @@ def block_of_rows(eta, y, m, order, value, d1, d2):
     r = exp(-eta[1, 0])
     for b in range(m):
         trials = y[b].imag
-        found = _row(eta[0, b], r, y[b].real, trials, _rise(r, trials))
-        value[b], d1[0, b], d1[1, b] = found[0], found[1], found[2]
+        terms = _row(eta[0, b], r, y[b].real, trials, _rise(r, trials))
+        value[b], d1[0, b], d1[1, b] = terms[0], terms[1], terms[2]
         if order > 1:
-            d2[0, b], d2[1, b], d2[2, b] = found[3], found[4], found[5]
+            d2[0, b], d2[1, b], d2[2, b] = terms[3], terms[4], terms[5]
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,11 @@ class Law:
 
     def ppf(self, q: Any) -> FloatArray:
         """The least counts that are not exceeded with probability q."""
-        below, found = 0.0, 0.0
+        below, count = 0.0, 0.0
         for _, chance in self._steps():
             below = below + chance
-            found = found + (below < q)
-        return np.minimum(found, self.trials) * 1.0
+            count = count + (below < q)
+        return np.minimum(count, self.trials) * 1.0
 
     def mean(self) -> FloatArray:
         """Means."""
@@ -192,8 +192,8 @@ def _laws(n: Any) -> dict[str, Any]:
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""
-        found = law(eta)
-        return found.mean(), found.std()
+        distribution = law(eta)
+        return distribution.mean(), distribution.std()
 
     def link(mean: Any) -> Any:
         """The predictor of a mean."""

@@ -144,8 +144,10 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
         passes.send(m)
         passes.experts(weights.experts, unused)
         wrong = data.label * passes.output <= 0
-        found = np.bincount(data.cluster, wrong, minlength=data.law.n_clusters)
-        errors[:, m] = np.divide(found, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+        wrong_by_cluster = np.bincount(data.cluster, wrong, minlength=data.law.n_clusters)
+        errors[:, m] = np.divide(
+            wrong_by_cluster, counts, out=np.full(len(counts), np.nan), where=counts > 0
+        )
     return errors
 
 

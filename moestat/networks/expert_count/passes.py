@@ -136,6 +136,6 @@ class Passes:
         return self._in_order(self._output)
 
     def _in_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        found = np.empty(self.data.size, values.dtype)
-        found[self.packed.order[self._real]] = values[self._real]
-        return found
+        ordered = np.empty(self.data.size, values.dtype)
+        ordered[self.packed.order[self._real]] = values[self._real]
+        return ordered

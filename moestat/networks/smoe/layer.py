@@ -456,10 +456,10 @@ def auxiliary_loss(model: nn.Module) -> Tensor:
         for layer in layers:
             layer.told = True
     losses = [layer.take_auxiliary() for layer in layers]
-    found = [loss for loss in losses if loss is not None]
-    if not found:
+    present = [loss for loss in losses if loss is not None]
+    if not present:
         raise ValueError("model has made no forward pass in training mode since the last call")
-    return torch.stack([loss.to(found[0].device) for loss in found]).sum()
+    return torch.stack([loss.to(present[0].device) for loss in present]).sum()
 
 
 @door()

@@ -252,23 +252,23 @@ class _Watch:
     def metrics(self) -> dict[str, float]:
         test = self.task.held_out(1)
         loss = self._loss(test)
-        found = {
+        metrics = {
             "loss": loss,
             "excess": loss - test.best,
             "validation_loss": self.curves["loss"][-1],
             **self.task.truths(self.model),
         }
         if not self.sparse:
-            return found
+            return metrics
         routing = observe_routing(self.model, test.inputs[:_OBSERVED])
         for name in ("router_entropy", "load_entropy", "weight_entropy", "overlap"):
             values = [getattr(layer, name) for layer in routing]
-            found[name] = sum(values) / len(values)
+            metrics[name] = sum(values) / len(values)
         # Of the second half: the first points say more about the start than about the method.
         late = self.curves["change_rate"][len(self.curves["change_rate"]) // 2 :]
-        found["change_rate"] = sum(late) / len(late)
+        metrics["change_rate"] = sum(late) / len(late)
         layers = [module for module in self.model.modules() if isinstance(module, SMoE)]
         if all(x.router.ranks_all and x.top_k < x.experts.n_experts for x in layers):
             with swapped_top(self.model):
-                found["swap"] = self._loss(test) - loss
-        return found
+                metrics["swap"] = self._loss(test) - loss
+        return metrics
