@@ -89,10 +89,10 @@ def effects_loop() -> Any:
     """The loop over groups with random effects, compiled on first use.
 
     It is ``loop(theta, coefficients, effects, last, sizes, reference, products, weight, complete,
-    order, first_phi, rows, found, drawn, chosen, curvature)``.  Channels of an atom are those of
-    the gate, the mean, ``log s^2`` and the columns of ``Z L``.  The effects (q,) are positions in
-    phi; column j of L has entries at ``effects[j:last[j]]``.  Groups have so many rows, `sizes`
-    (G,), and the `products` of `products_loop`, where responses are those less a mean with the
+    order, first_phi, rows, group_values, drawn, chosen, curvature)``.  Channels of an atom are
+    those of the gate, the mean, ``log s^2`` and the columns of ``Z L``.  The effects (q,) are
+    positions in phi; column j of L has entries at ``effects[j:last[j]]``.  `sizes` (G,) are the
+    numbers of rows of the groups; `products_loop` made `products` of the responses less a mean with
     coefficients `reference` (w,).  `first_phi` (w, G) are the features of the first row of each
     group, at which `rows` of `moestat.kernels.groups.atoms_loop` were made; other arguments and
     outputs are those of its `join_loop`.
@@ -112,14 +112,14 @@ def effects_loop() -> Any:
         order,
         first_phi,
         rows,
-        found,
+        group_values,
         drawn,
         chosen,
         curvature,
     ):
         index, width, layout = coefficients
         a, da, d2a = rows[0], rows[1], rows[2]
-        prior, posterior, log_density = found
+        prior, posterior, log_density = group_values
         k, n_channels = index.shape
         n_gate = layout[1]
         w, q, size = reference.size, effects.size, curvature.shape[1]

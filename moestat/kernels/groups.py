@@ -70,13 +70,13 @@ def atoms_loop(
 def join_loop() -> Any:
     """The loop over groups, compiled on first use.
 
-    It is ``loop(coefficients, begin, m, weight, complete, order, phi, rows, found, drawn, chosen,
-    curvature)`` with the first row of each group, `begin` (G,), of m rows, the weights of groups
-    (G,), and `rows` and `phi` of `atoms_loop`.  Outputs are in `found` the prior and posterior
-    shares (k, G), the latter given where `complete`, and the log-density of each group (G,); the
-    mean slopes of both, `drawn` and `chosen` (G, P); and the sums of second derivatives and squared
-    slopes of each atom, `curvature` (k, q, q), to which is added, by an atom's q coefficients,
-    channel by channel.
+    It is ``loop(coefficients, begin, m, weight, complete, order, phi, rows, group_values, drawn,
+    chosen, curvature)`` with the first row of each group, `begin` (G,), of m rows, the weights of
+    groups (G,), and `rows` and `phi` of `atoms_loop`.  The outputs `group_values` are the prior and
+    posterior probabilities (k, G), the latter given where `complete`, and the log-density of each
+    group (G,); `drawn` (G, P) are the mean slopes under the posterior, `chosen` (G, P) those of the
+    gate under the prior.  The loop adds the sums of second derivatives and squared slopes of each
+    atom to `curvature` (k, q, q), by the q coefficients of an atom, channel by channel.
     """
 
     @compile_loop
@@ -89,14 +89,14 @@ def join_loop() -> Any:
         order,
         phi,
         rows,
-        found,
+        group_values,
         drawn,
         chosen,
         curvature,
     ):
         index, width, layout = coefficients
         a, da, d2a, density, dl, d2l = rows
-        prior, posterior, log_density = found
+        prior, posterior, log_density = group_values
         k, n_channels = index.shape
         n_gate, first = layout[0], layout[1]
         n_like, q = n_channels - first, curvature.shape[1]

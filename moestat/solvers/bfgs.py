@@ -298,8 +298,8 @@ class _Climb:
         """Make the steps from this matrix; returns their number."""
         trial_value = 0.0
         while _advance(trial_value, *self.arrays):
-            found = yield Request(objective, self.points[_TRIAL].copy(), level)
-            trial_value, self.points[_THERE] = float(found.value), found.gradient
+            evaluation = yield Request(objective, self.points[_TRIAL].copy(), level)
+            trial_value, self.points[_THERE] = float(evaluation.value), evaluation.gradient
         return int(self.counts[_TAKEN])
 
     @property

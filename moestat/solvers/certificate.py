@@ -171,19 +171,19 @@ def certificate_of(
     family = problem.family
     lower, upper = family.box_at(theta)
     on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
-    found, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
+    summary, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
     # Across coefficients that are equal the Hessian is positive by construction.
     ties = family.ties if across_ties else ()
     tied = sum(tie.size - 1 for tie in ties if not on_bound[tie].any())
-    inertia = found.inertia[0] - tied, *found.inertia[1:]
-    is_maximum = gain <= GAIN_LIMIT and found.inertia[2] == 0
+    inertia = summary.inertia[0] - tied, *summary.inertia[1:]
+    is_maximum = gain <= GAIN_LIMIT and summary.inertia[2] == 0
     return Certificate(
         status=status,
         certified=bool(is_maximum and not collapsed and not doubt),
         gradient=slope / float(problem.data.weight.sum()),
         gain=gain,
         inertia=inertia,
-        condition=found.condition,
+        condition=summary.condition,
         active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
         iterations=iterations,
         passes=problem.passes,
@@ -229,5 +229,5 @@ def certify(
     smooth = box_step(theta, slopes, hessian, metric, lower, upper, radius=1.0).decrease
     gain = max(predicted, smooth, 0.0)
     doubt = family.has_jumps or not np.isfinite(evaluation.value)
-    found = problem, theta, values, slope, gain, status, iterations, doubt
-    return certificate_of(*found, kinks=kinks, reach=reach)
+    arguments = problem, theta, values, slope, gain, status, iterations, doubt
+    return certificate_of(*arguments, kinks=kinks, reach=reach)

@@ -32,8 +32,8 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     penalty = getattr(problem, "penalty", None)
     if penalty is not None and penalty.logs.size:
         return ()  # a prior density of the variances bounds what an atom gains on few samples
-    found = (_collapsed(problem, theta, block) for block in problem.family.likelihood.scales)
-    return tuple(sorted({i for atoms in found for i in atoms}))
+    collapsed = (_collapsed(problem, theta, block) for block in problem.family.likelihood.scales)
+    return tuple(sorted({i for atoms in collapsed for i in atoms}))
 
 
 def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ...]:
@@ -65,14 +65,14 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         narrow = starved & (level < fed + np.log(EM_RULES.narrow))
         return (2.0 * share >= 1.0) & free & (on_floor | narrow)
 
-    found = below(least)
-    if found.any():
+    collapsed = below(least)
+    if collapsed.any():
         # Coefficients of held inputs, and linear relations among the others, are no parameters.
         estimated = np.setdiff1d(np.arange(family.n_atom_params), family.held_positions)
         spare = family.n_atom_params - estimated.size
         spare += related(problem.metric(theta)[np.ix_(estimated, estimated)]).shape[1]
-        found = below(least - EM_RULES.samples * spare)
-    return tuple(int(i) for i in np.flatnonzero(found))
+        collapsed = below(least - EM_RULES.samples * spare)
+    return tuple(int(i) for i in np.flatnonzero(collapsed))
 
 
 def _shares(problem: Problem, theta: FloatArray, part: Sample) -> FloatArray:

@@ -111,9 +111,9 @@ class Cores:
             finally:
                 for helper in helping:
                     helper.result()
-            found = iter(sums)
+            remaining = iter(sums)
             for (problem, request), row_ranges in zip(batch, parts, strict=True):
-                yield problem.join(request, [next(found) for _ in row_ranges])
+                yield problem.join(request, [next(remaining) for _ in row_ranges])
 
         if threads == 1:
             yield answer

@@ -76,7 +76,7 @@ def group_sums(
     """
     k, G, P = family.n_experts, data.begin.size, family.n_params
     weight, size, chunks = _layout_of(data)
-    found = GroupSums(
+    sums = GroupSums(
         *(np.empty((k, G)), np.empty((k, G)) if tau is None else tau.copy(), np.empty(G)),
         *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
     )
@@ -97,7 +97,7 @@ def group_sums(
         m = chunk.stop - chunk.start
         phi[1:, :m] = data.X[:, chunk]
         n = groups.stop - groups.start
-        shares = np.empty((k, n)), found.posterior[:, groups].copy(), np.empty(n)
+        shares = np.empty((k, n)), sums.posterior[:, groups].copy(), np.empty(n)
         drawn, chosen = np.empty((2, n if order > 0 else 0, P))
         spread = np.zeros((k, n if order > 1 else 0, n_own, n_own))
         if effects is None or base is not None:
@@ -118,23 +118,23 @@ def group_sums(
                 *(np.diff(np.append(begin, m)), reference, _products(data, chunk, begin, phi)),
                 *(weight[groups], complete, order, first, rows, shares, drawn, chosen, curvature),
             )
-        found.prior[:, groups], found.posterior[:, groups], found.log_density[groups] = shares
+        sums.prior[:, groups], sums.posterior[:, groups], sums.log_density[groups] = shares
         if order > 0:
-            found.scores[groups] = drawn - chosen
+            sums.scores[groups] = drawn - chosen
         if order > 1 and n_own:
             share = weight[groups] * shares[1]
             curvature[:, -n_own:, -n_own:] += np.einsum("kg,kgpq->kpq", share, spread)
         if order > 1:
             by_group = weight[groups, None]
-            found.hessian += (by_group * chosen).T @ chosen
+            sums.hessian += (by_group * chosen).T @ chosen
             if not complete:
-                found.hessian -= (by_group * drawn).T @ drawn
+                sums.hessian -= (by_group * drawn).T @ drawn
     if order > 0:
-        found.score += weight @ found.scores
+        sums.score += weight @ sums.scores
     if order > 1:
         for at, block in zip(family.places, curvature, strict=True):
-            found.hessian[at[:, None], at] += block
-    return found
+            sums.hessian[at[:, None], at] += block
+    return sums
 
 
 def _reference(data: Any) -> FloatArray:

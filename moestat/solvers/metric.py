@@ -51,7 +51,7 @@ def without_relations(
     inside = metric[free]
     relations = related(inside)
     if not relations.size:
-        return hessian, lambda found: found
+        return hessian, lambda eigenvalues: eigenvalues
     stiff = float(np.max(np.abs(np.diag(hessian)[at]) / np.diag(inside)))
     bent, turned = np.linalg.eigh(relations.T @ hessian[free] @ relations)
     relations = relations @ turned[:, np.abs(bent) <= 1e4 * DETAIL.ridge * stiff]
@@ -60,9 +60,9 @@ def without_relations(
     made = hessian.copy()
     made[free] = others.T @ hessian[free] @ others + stiff * images @ images.T
 
-    def curvatures(found: FloatArray) -> FloatArray:
-        known = found.copy()
-        known[np.argsort(np.abs(found - stiff))[: relations.shape[1]]] = 0.0
+    def curvatures(eigenvalues: FloatArray) -> FloatArray:
+        known = eigenvalues.copy()
+        known[np.argsort(np.abs(eigenvalues - stiff))[: relations.shape[1]]] = 0.0
         return known
 
     return made, curvatures

@@ -262,20 +262,20 @@ class Problem:
         """The answer of a request, from the sums over all rows."""
         return total
 
-    def _along_ties(self, found: Any) -> Any:
+    def _along_ties(self, evaluation: Any) -> Any:
         """Project the derivatives of an answer on parameters whose tied coefficients are equal.
 
         Across ties the Hessian is a multiple of the identity, so that steps keep the ties.
         """
         ties = self.family.ties
-        if not ties or not isinstance(found, ValueGradient):
-            return found
-        changed: dict[str, Any] = {"gradient": averaged(found.gradient, ties)}
+        if not ties or not isinstance(evaluation, ValueGradient):
+            return evaluation
+        changed: dict[str, Any] = {"gradient": averaged(evaluation.gradient, ties)}
         across = float(self.data.weight.sum())
         for name in ("hessian", "information"):
-            if hasattr(found, name):
-                changed[name] = along(getattr(found, name), ties, across)
-        return replace(found, **changed)
+            if hasattr(evaluation, name):
+                changed[name] = along(getattr(evaluation, name), ties, across)
+        return replace(evaluation, **changed)
 
     def evaluate_part(self, request: Request, rows: slice) -> Any:
         """The sums over some of the rows."""
@@ -315,16 +315,16 @@ class Problem:
         """The sums where an expert is chosen once for a group of rows."""
         tau = self._tau if objective is Objective.COMPLETE else None
         order = {Objective.VALUE: 0, Objective.EXPECTATION: 0, Objective.SCORE: 1}
-        found = group_sums(self.family, theta, self.data, order.get(objective, 2), tau)
+        sums = group_sums(self.family, theta, self.data, order.get(objective, 2), tau)
         if objective is Objective.EXPECTATION:
-            self._tau = found.posterior
+            self._tau = sums.posterior
         if order.get(objective, 2) == 0:
-            return Value(-found.value)
+            return Value(-sums.value)
         if objective is Objective.SCORE:
-            return ValueGradient(-found.value, -found.score)
-        answer = -found.value, -found.score, -found.hessian
+            return ValueGradient(-sums.value, -sums.score)
+        answer = -sums.value, -sums.score, -sums.hessian
         if objective is Objective.INFORMED:
-            return InformedEvaluation(*answer, found.information)
+            return InformedEvaluation(*answer, sums.information)
         return Evaluation(*answer)
 
     def rowwise(self, theta: FloatArray, part: Sample | None = None) -> tuple[FloatArray, ...]:
@@ -336,9 +336,9 @@ class Problem:
         data = self.data if part is None else part
         if data.begin is None:
             return self.family.rowwise(theta, data.X, data.y)
-        found, log_density = group_sums(self.family, theta, data, 0), np.zeros(data.size)
-        log_density[data.begin] = found.log_density
-        return found.prior[:, data.owner], found.posterior[:, data.owner], log_density
+        sums, log_density = group_sums(self.family, theta, data, 0), np.zeros(data.size)
+        log_density[data.begin] = sums.log_density
+        return sums.prior[:, data.owner], sums.posterior[:, data.owner], log_density
 
 
 Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]

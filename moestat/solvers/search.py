@@ -430,8 +430,8 @@ class Search:
                 full = last and stage + 1 == len(JUMP_SEARCH.radii)
                 effort = (self.directions, JUMP_SEARCH.scattered) if full else (1, 0)
                 for probes in model.rounds(held, *effort, rng):
-                    found = yield from _check(model, probes, current, level, tolerance)
-                    best = max(best, found, key=lambda probe: probe[0])
+                    best_probe = yield from _check(model, probes, current, level, tolerance)
+                    best = max(best, best_probe, key=lambda probe: probe[0])
                     if best[0] > tolerance:
                         break
             if best[0] > small and moves == budget:
@@ -479,5 +479,5 @@ def _certificate(
 ) -> Certificate:
     """The certificate of theta from the last round of probes."""
     doubt = status != "searched" or not np.isfinite(current.value)
-    found = problem, theta, model.values, model.slope, gain, status, moves, doubt
-    return certificate_of(*found, across_ties=False)
+    arguments = problem, theta, model.values, model.slope, gain, status, moves, doubt
+    return certificate_of(*arguments, across_ties=False)

@@ -116,13 +116,15 @@ def _where_t_is_given(level: Any, slope: Any, square: Any, mu: Any, s: Any) -> l
     inside = sum(
         x * (top * share / (1 + share)) ** (i // 2) for (i,), x in sympy.Poly(level, s).terms()
     )
-    found = sympy.Poly(sympy.expand(sympy.numer(sympy.together(inside))), share).all_coeffs()
-    found[-1] = sympy.cancel(found[-1] / slope**2)  # there, where s = 0, t is not given
+    coefficients = sympy.Poly(sympy.expand(sympy.numer(sympy.together(inside))), share).all_coeffs()
+    coefficients[-1] = sympy.cancel(
+        coefficients[-1] / slope**2
+    )  # there, where s = 0, t is not given
     edge = sympy.Rational(2, 5)  # rho^2 > 0 takes mu^2 > 1 / 6
     _show(bool(square.subs({s: 0, mu: edge}) < 0), "the edge lies where rho^2 < 0")
     steps = []
     for half, line in (("mu > 0", mu), ("mu < 0", -mu)):
-        signs = [_sign_beyond(sympy.Poly(x.subs(mu, line), mu), edge) for x in found]
+        signs = [_sign_beyond(sympy.Poly(x.subs(mu, line), mu), edge) for x in coefficients]
         steps.append(_show(_one_sign(signs), f"equation 6 has one sign for all t given, {half}"))
     return steps
 

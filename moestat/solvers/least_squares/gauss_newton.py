@@ -82,17 +82,17 @@ def balance(
     steps = np.array([point - theta for point, _ in gradients]).reshape(-1, theta.size)
     length = np.sqrt(np.maximum(np.einsum("mi,ij,mj->m", steps, metric, steps, optimize=True), 0.0))
     near = np.flatnonzero(length <= reach)
-    found = np.array([gradient, *(gradients[int(j)][1] for j in near)])[:, at]
+    bundle = np.array([gradient, *(gradients[int(j)][1] for j in near)])[:, at]
     length = np.concatenate([[0.0], length[near]])
-    columns = root.T @ found.T
+    columns = root.T @ bundle.T
     size = float(np.abs(columns).max()) or 1.0
     target = np.concatenate([np.zeros(len(columns)), [1.0]])
     share = scipy.optimize.nnls(
-        np.vstack([columns / size, np.ones(len(found))]), target, maxiter=5 * SQUARES.bundle
+        np.vstack([columns / size, np.ones(len(bundle))]), target, maxiter=5 * SQUARES.bundle
     )[0]
     share /= share.sum()
     used = share > 0.0
-    return Balance(share @ found, int(used.sum()), float(length[used].max()))
+    return Balance(share @ bundle, int(used.sum()), float(length[used].max()))
 
 
 def least_squares_solution(
@@ -138,11 +138,11 @@ def least_squares_solution(
         if family.has_kinked_mean:
             root = vectors / np.sqrt(np.maximum(values, max(ZERO_CURVATURE * largest, TINY)))
             for reach in SQUARES.reach * 10.0 ** np.arange(-4.0, 1.0):
-                found = balance(theta, evaluation.gradient, gradients, at, root, metric, reach)
-                slope = vectors.T @ found.gradient / variance
-                gain = predicted(found.gradient)
-                kinks = found.terms - 1
-                reach = found.reach
+                balanced = balance(theta, evaluation.gradient, gradients, at, root, metric, reach)
+                slope = vectors.T @ balanced.gradient / variance
+                gain = predicted(balanced.gradient)
+                kinks = balanced.terms - 1
+                reach = balanced.reach
                 if gain <= GAIN_LIMIT:
                     break
         else:

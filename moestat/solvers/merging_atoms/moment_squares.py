@@ -114,10 +114,10 @@ def _in_units(
         except StopIteration as stop:
             end, current = stop.value
             return end, replace(current, value=current.value * variance)
-        found: InformedEvaluation = yield replace(request, objective=Objective.NEWTON)
+        evaluation: InformedEvaluation = yield replace(request, objective=Objective.NEWTON)
         proposed = InformedEvaluation(
-            found.value / variance,
-            found.gradient / variance,
-            found.hessian / variance,
-            found.information / variance,
+            evaluation.value / variance,
+            evaluation.gradient / variance,
+            evaluation.hessian / variance,
+            evaluation.information / variance,
         )

@@ -126,9 +126,9 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
             at = other_at[i, a]
             held = held or (movable[at] and not lower[at] < theta[at] < upper[at])
         members[i, i] = 0 if held else 1
-    found, fresh = 0, 0
+    n_merges, fresh = 0, 0
     while True:
-        top = k + found
+        top = k + n_merges
         for i in range(fresh, top):
             for j in range(i):
                 distance[i, j] = np.inf
@@ -155,16 +155,16 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
                     j = other
         if not best < RIDGE.close:
             keep(work)
-            return found
-        _merge(i, j, found, top, masses, places, numbers, apart)
-        pairs[found, 0], pairs[found, 1] = i, j
+            return n_merges
+        _merge(i, j, n_merges, top, masses, places, numbers, apart)
+        pairs[n_merges, 0], pairs[n_merges, 1] = i, j
         for m in range(k):
             members[top, m] = members[i, m] + members[j, m]
             members[i, m] = members[j, m] = 0
         for other in range(top):
             distance[max(i, other), min(i, other)] = np.inf
             distance[max(j, other), min(j, other)] = np.inf
-        found, fresh = found + 1, top
+        n_merges, fresh = n_merges + 1, top
 
 
 @compile_loop
@@ -369,8 +369,8 @@ class Moments:
             return pairs[:0]
         members = np.empty((2 * k, k), np.int64)
         atoms, bounds = (self.mass_at, self.other_at), (lower, upper)
-        found = _merges_loop(theta, atoms, self.metric, self._can_move, bounds, members, pairs)
-        return pairs[:found]
+        n_merges = _merges_loop(theta, atoms, self.metric, self._can_move, bounds, members, pairs)
+        return pairs[:n_merges]
 
     def chart(self, theta: FloatArray, lower: FloatArray, upper: FloatArray) -> MomentChart:
         """The chart of the close atoms at theta."""

@@ -196,7 +196,7 @@ class _Session:
         shape, kernels = shape_of(family), kernels_of(family)
         if objective in (Objective.GAUSS_NEWTON, Objective.RESIDUALS):
             order = 1 if objective is Objective.GAUSS_NEWTON else 0
-            found = kernels.evaluate(shape, family.jacobian_rows, theta, held, order)
+            sums = kernels.evaluate(shape, family.jacobian_rows, theta, held, order)
             sign = 1.0
         else:
             order = _ORDERS.get(objective, 0)
@@ -205,21 +205,21 @@ class _Session:
                 Objective.EXPECTATION: launch.EXPECTATION,
             }
             code = codes.get(objective, launch.OBSERVED)
-            found = kernels.evaluate(shape, theta, held, order, code)
+            sums = kernels.evaluate(shape, theta, held, order, code)
             sign = -1.0
-        for i, value in enumerate(found.value):
+        for i, value in enumerate(sums.value):
             height = sign * float(value)
             if order == 0:
                 yield Value(height)
                 continue
-            score = sign * found.score[i]
+            score = sign * sums.score[i]
             if objective is Objective.SCORE:
                 yield ValueGradient(height, score)
                 continue
-            hessian = sign * found.hessian[i]
+            hessian = sign * sums.hessian[i]
             if order > 2:  # noqa: PLR2004
                 # Products of scores have the same sign for the objective and the log-likelihood.
-                yield InformedEvaluation(height, score, hessian, found.information[i])
+                yield InformedEvaluation(height, score, hessian, sums.information[i])
             else:
                 yield Evaluation(height, score, hessian)
 

@@ -131,10 +131,10 @@ def into_eigenbasis(n, lower, model, scratch):
     matrix, slope, values = model
     reduce_to_standard(n, lower, matrix)
     forward_substitute(n, lower, slope)
-    found = eigenvectors(n, matrix, values)
+    converged = eigenvectors(n, matrix, values)
     for i in range(n):
         scratch[i] = slope[i]
-        values[i] = values[i] if found else np.nan
+        values[i] = values[i] if converged else np.nan
     for i in range(n):
         slope[i] = 0.0
         for j in range(n):

@@ -203,7 +203,7 @@ class KinkModel:
         step that sees no kinks would end.  The present ones alone guarantee a decrease.
         """
         current, at = self.current, self.at
-        found = [self._minimum(self.theta, radius, np.inf)]
+        candidates = [self._minimum(self.theta, radius, np.inf)]
         if jumps and any(corners.x.size for corners in self.corners):
             plain = box_step(
                 self.theta,
@@ -215,9 +215,9 @@ class KinkModel:
                 radius,
             )
             starts = (self._scan(radius, reach), self.theta + plain.step)
-            found += [self._minimum(start, radius, reach) for start in starts]
-        best = max(range(len(found)), key=lambda candidate: found[candidate][1])
-        point, decrease = found[best]
+            candidates += [self._minimum(start, radius, reach) for start in starts]
+        best = max(range(len(candidates)), key=lambda candidate: candidates[candidate][1])
+        point, decrease = candidates[best]
         step = point - self.theta
         jump = float(np.abs(step[at]).max()) if best > 0 else 0.0
         return KinkStep(point, decrease, math.sqrt(step @ self.metric @ step), jump)

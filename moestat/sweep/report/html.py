@@ -92,8 +92,8 @@ def _body(markdown: str) -> str:
     return re.sub(r"<table>.*?</table>", _folded, text, flags=re.DOTALL)
 
 
-def _folded(found: re.Match[str]) -> str:
-    table = f'<div class="wide">{found[0]}</div>'
+def _folded(match: re.Match[str]) -> str:
+    table = f'<div class="wide">{match[0]}</div>'
     rows = table.count("<tr>") - 1
     names = [name for column, name in _FOLDED.items() if f">{column}</button>" in table]
     if not names:

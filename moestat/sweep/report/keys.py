@@ -116,11 +116,11 @@ _REGISTRIES: Mapping[str, Mapping[str, Any]] = {
 
 def _names(registry: Mapping[str, Any]) -> str:
     """Names with their options and defaults, as ``name (option = default, ...)``."""
-    found = []
+    names = []
     for name, member in registry.items():
         options = ", ".join(_options(member))
-        found.append(f"`{name}`" + (f" ({options})" if options else ""))
-    return ", ".join(found)
+        names.append(f"`{name}`" + (f" ({options})" if options else ""))
+    return ", ".join(names)
 
 
 def _options(member: Any) -> Iterable[str]:

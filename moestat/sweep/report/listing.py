@@ -48,12 +48,14 @@ def _entry(name: str, path: Path) -> Entry:
     return Entry(name, values["title"], curves, cells, places)
 
 
-def entries_table(found: Sequence[Entry]) -> ShownTable:
+def entries_table(experiments: Sequence[Entry]) -> ShownTable:
     """Names, titles and sizes of experiments."""
     table = WideTable("", ["name", "title"], ["curves", "cells", "n"])
-    table.columns[0].min_width = max((len(each.name) for each in found), default=0)  # to be copied
+    table.columns[0].min_width = max(
+        (len(each.name) for each in experiments), default=0
+    )  # to be copied
     table.columns[1].min_width = _SHORTEST
-    for each in found:
+    for each in experiments:
         sizes = f"{each.n[0]:,} to {each.n[-1]:,}"
         table.add_row(each.name, each.title, str(len(each.curves)), str(each.cells), sizes)
     return table

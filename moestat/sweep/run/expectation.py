@@ -111,21 +111,21 @@ def _line(scale: Mapping[float, float], tried: Mapping[float, float], n: float) 
     return tried[low] + max(slope, 0.0) * (scale[n] - scale[low])
 
 
-def expectation_table(title: str, found: Sequence[Expectation], workers: int) -> ShownTable:
+def expectation_table(title: str, expectations: Sequence[Expectation], workers: int) -> ShownTable:
     """The expectations as a table for the terminal, with the time in all below it."""
     table = ShownTable(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
     table.add_column("curve", overflow="fold")
     for column in ("cells", "memory", "time"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("where the time comes from", overflow="fold")
-    for each in found:
+    for each in expectations:
         memory = "" if each.memory is None else f"{each.memory / 2**20:,.0f} MiB"
         time = "unknown" if each.seconds is None else duration(each.seconds)
         table.add_row(each.curve, str(each.cells), memory, time, each.note)
-    known = [each.seconds for each in found if each.seconds is not None]
-    cells = sum(each.cells for each in found)
+    known = [each.seconds for each in expectations if each.seconds is not None]
+    cells = sum(each.cells for each in expectations)
     total = f"{cells} cells to run"
-    if len(known) == len(found):
+    if len(known) == len(expectations):
         total += f", about {duration(sum(known) / workers)} with {workers} workers"
     table.caption = f"{total}; memory is per worker"
     return table

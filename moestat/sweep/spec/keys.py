@@ -46,12 +46,12 @@ class Key:
     def schema(self) -> dict[str, Any]:
         """The key in a JSON schema."""
         kinds = self.kind.split()
-        found: dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0]}
+        schema: dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0]}
         if self.minimum is not None:
-            found |= {"minimum": self.minimum, "maximum": self.maximum}
+            schema |= {"minimum": self.minimum, "maximum": self.maximum}
         if self.choices:
-            found["enum"] = list(self.choices)
-        return {**found, "description": self.words}
+            schema["enum"] = list(self.choices)
+        return {**schema, "description": self.words}
 
 
 HEAD = (

@@ -123,11 +123,11 @@ class Plan(Sequence[Cell]):
         """Number of cells of each curve and sample size."""
         curve, size = self._places.T[:2].astype(np.int64)
         counts = np.bincount(curve * len(self._sizes) + size)
-        found: Counter[tuple[str, float]] = Counter()
+        cells: Counter[tuple[str, float]] = Counter()
         for place in np.flatnonzero(counts).tolist():
             at, of_size = divmod(place, len(self._sizes))
-            found[self._spec.curves[at].name, self._sizes[of_size]] = int(counts[place])
-        return found
+            cells[self._spec.curves[at].name, self._sizes[of_size]] = int(counts[place])
+        return cells
 
 
 _BLOCK = 4096

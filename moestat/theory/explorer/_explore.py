@@ -156,12 +156,12 @@ def explore(
         raise ValueError(
             f"family: quadrature is for {_MOST_INPUTS} inputs at most, got {family.n_features}"
         )
-    found = references(family, vector, truth_family, expert_splits)
+    candidates = references(family, vector, truth_family, expert_splits)
     wanted: list[tuple[int, ...]] = []
     if cells is not None:
         wanted = [tuple(sizes) for sizes in cells]
-        found = [reference for reference in found if tuple(reference.sizes) in wanted]
-    if not found:
+        candidates = [reference for reference in candidates if tuple(reference.sizes) in wanted]
+    if not candidates:
         raise ValueError(
             f"no measure of {family.n_experts} atoms of gate {family.gate.name!r} has the density"
             f" of this truth with {truth_family.n_experts}"
@@ -172,7 +172,7 @@ def explore(
     nodes = make_nodes(truth_family, vector, design, order)
     rng = np.random.default_rng(seed)
     found_near: list[list[Point | None]] = []
-    for reference in found:
+    for reference in candidates:
         model = Model(family, truth_family, vector, reference, nodes)
         witness = _at_reference(model, chosen)
         if witness is not None:

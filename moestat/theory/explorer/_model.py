@@ -105,13 +105,13 @@ class Model:
     @cached_property
     def reads(self) -> list[tuple[slice, list[int]]]:
         """Of each channel its coefficients among an atom's and the shared ones, and rows of phi."""
-        family, found = self.family, []
+        family, reads = self.family, []
         others = (family.n_experts - 1) * family.n_atom_params
         for c, channel in enumerate(family.channels):
             first, width = int(family.index[0, c]) - others * channel.shared, int(family.width[c])
             offset = int(family.offset[c])
-            found.append((slice(first, first + width), [0, *range(offset, offset + width - 1)]))
-        return found
+            reads.append((slice(first, first + width), [0, *range(offset, offset + width - 1)]))
+        return reads
 
     def channels(self, atom: FloatArray, shared: FloatArray) -> FloatArray:
         """Channels (C, n) of one atom's parameters (p,), or of their deviations."""
@@ -211,13 +211,13 @@ class Model:
         They are NaN where a density rounds to 0, far outside of any interest.
         """
         if self.family.is_regression:
-            change, found = self.difference(deviation, slopes)
-            return self.factor * change, _times(self.factor, found) if slopes else found
+            change, derivatives = self.difference(deviation, slopes)
+            return self.factor * change, _times(self.factor, derivatives) if slopes else derivatives
         with np.errstate(all="ignore"):
-            rho, found = self.relative(deviation, slopes)
+            rho, derivatives = self.relative(deviation, slopes)
             half = np.expm1(0.5 * np.log1p(np.where(rho > -1.0, rho, np.nan)))
             weight = 0.5 * self.factor / (1.0 + half)
-            return self.factor * half, _times(weight, found) if slopes else found
+            return self.factor * half, _times(weight, derivatives) if slopes else derivatives
 
     def values(self, deviation: Deviation) -> FloatArray:
         """The residuals (n,) only."""

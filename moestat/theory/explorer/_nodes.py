@@ -104,7 +104,7 @@ def _bends(family: Family, theta: FloatArray, design: Uniform) -> FloatArray:
     options = {*family.gate.options.values(), *family.expert.options.values()}
     if any(isinstance(option, str) and option in _BENT for option in options):
         tests.append(lambda x: _channels(family, theta, x) > 0.0)
-    found = [np.empty(0)]
+    places = [np.empty(0)]
     for signs in tests:
         before = signs(grid)
         at = np.flatnonzero(np.any(before[1:] != before[:-1], axis=1))
@@ -113,8 +113,8 @@ def _bends(family: Family, theta: FloatArray, design: Uniform) -> FloatArray:
             middle = 0.5 * (low + high)
             same = np.all(signs(middle) == before[at], axis=1)
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        found.append(0.5 * (low + high))
-    return np.concatenate(found).astype(np.float64)
+        places.append(0.5 * (low + high))
+    return np.concatenate(places).astype(np.float64)
 
 
 def _channels(family: Family, theta: FloatArray, x: FloatArray) -> FloatArray:

@@ -69,16 +69,16 @@ def references(
     atoms, _ = truth_family.split(truth)
     at = _offsets(family)
     free = family.gate.normalised and family.gate.mass is not None
-    found = []
+    measures = []
     for sizes in cell_sizes(k, true_k):
         cells = np.repeat(np.arange(true_k), sizes)
         share = 1.0 / np.array(sizes, dtype=np.float64)[cells]
         copied = Reference(f"cells {' + '.join(map(str, sizes))}", atoms[cells], cells, share, free)
         if free or k == true_k or (family.gate.normalised and len(set(sizes)) == 1):
-            found.append(copied)
+            measures.append(copied)
         elif not family.gate.normalised:
-            found += _raw(family, copied, at, expert_splits)
-    return found
+            measures += _raw(family, copied, at, expert_splits)
+    return measures
 
 
 def _raw(

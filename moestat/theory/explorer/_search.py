@@ -194,10 +194,10 @@ def search(
     first = float(radii[0])
     curves = []
     for pin in coordinates.pins():
-        found = _pinned(coordinates, loss, pin, first)
-        if found is None:
+        pinned = _pinned(coordinates, loss, pin, first)
+        if pinned is None:
             continue
-        problem, h = found
+        problem, h = pinned
         several = coordinates.in_larger_cell(pin)
         for sign in (1.0, -1.0):
             point = _first(problem, sign * h, first, starts if several else 1, rng)

@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
-        found = find_dependencies(
+        dependencies = find_dependencies(
             table(given.gate),
             table(given.expert),
             given.likelihood,
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             n_classes=given.classes,
             at=dict.fromkeys(given.at, 0),
         )
-        print(found.summary())
+        print(dependencies.summary())
         for name in CONDITIONS if given.conditions else ():
             print()
             print(check_condition(name, table(given.expert), n_features=given.features).summary())

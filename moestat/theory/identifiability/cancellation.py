@@ -75,10 +75,10 @@ def find_cancellation(
     matrices = _face(_basis(matrices), shared)
     if matrices.shape[0] == 0:
         return Cancellation("none", none, tuple(names))
-    found, gap = _semidefinite(matrices)
-    if found is None:
+    matrix, gap = _semidefinite(matrices)
+    if matrix is None:
         return Cancellation("none" if gap > _APART else "undecided", none, tuple(names))
-    values, vectors = np.linalg.eigh(found)
+    values, vectors = np.linalg.eigh(matrix)
     used = values > 1e-4 * values[-1]
     return Cancellation("found", named_basis(vectors[:, used]).T, tuple(names))
 

@@ -144,7 +144,7 @@ class ConditionCheck:
         lines = [f"{self.condition.name} ({self.condition.source}), {self.title}: {verdict}"]
         for part in self.parts:
             lines += [f"  {line}" for line in part.summary().splitlines()]
-        lines += [f"  {found}" for found in self.coincidences]
+        lines += [f"  {coincidence}" for coincidence in self.coincidences]
         return "\n".join(lines)
 
 
@@ -193,8 +193,8 @@ def check_condition(
     if chosen.gate is None:
         family = Derivatives(atom, _algebraic(atom), of_mean=True)
         text = "derivatives of g and products"
-        found = dependencies_among(family, text, exact=exact, seed=seed)
-        return ConditionCheck(chosen, title, (found,), ())
+        dependencies = dependencies_among(family, text, exact=exact, seed=seed)
+        return ConditionCheck(chosen, title, (dependencies,), ())
     parts = []
     for part in chosen.parts:
         values = ", ".join(f"{k} = {v}" for k, v in part.held.items())

@@ -153,8 +153,12 @@ def find_dependencies(
         f"{_name(gate)} gate, {_name(expert)} expert, {likelihood}, d = {n_features}:"
         f" derivatives of {atom.symbol} to order {order}{values}"
     )
-    found = dependencies_among(family, title, exact=exact, seed=seed)
-    return found if order < 2 else replace(found, cancellation=_cancellation(family, seed))
+    dependencies = dependencies_among(family, title, exact=exact, seed=seed)
+    return (
+        dependencies
+        if order < 2
+        else replace(dependencies, cancellation=_cancellation(family, seed))
+    )
 
 
 def _cancellation(family: Derivatives, seed: int) -> Cancellation:
@@ -195,12 +199,12 @@ def dependencies_among(
 ) -> Dependencies:
     """Rank and relations of a family of derivatives; see `find_dependencies`."""
     draw = family.generic(np.random.default_rng(positive_int("seed", seed, 0, None)))
-    found = sparse_relations(draw.columns, draw.rank)
-    implied = follow_from_first_order(family.terms, found)
+    approximate = sparse_relations(draw.columns, draw.rank)
+    implied = follow_from_first_order(family.terms, approximate)
     if _use_sympy(exact):
-        relations, exact_rank = _proved(family, found, draw.theta)
+        relations, exact_rank = _proved(family, approximate, draw.theta)
     else:
-        relations, exact_rank = [number(relation, family.labels) for relation in found], None
+        relations, exact_rank = [number(relation, family.labels) for relation in approximate], None
     marked = tuple(
         replace(relation, implied=follows)
         for relation, follows in zip(relations, implied, strict=True)
@@ -211,7 +215,7 @@ def dependencies_among(
 
 
 def _proved(
-    family: Derivatives, found: Sequence[Mapping[int, float]], theta: FloatArray
+    family: Derivatives, approximate: Sequence[Mapping[int, float]], theta: FloatArray
 ) -> tuple[list[Relation], int]:
     """The relations with exact coefficients where these are those of the registered functions."""
     import sympy
@@ -221,7 +225,7 @@ def _proved(
     forms = SymbolicAtom(family.atom, family.held)
     columns = [forms.collect(forms.derivatives(t, family.of_mean)) for t in family.terms]
     relations = []
-    for relation in found:
+    for relation in approximate:
         *others, last = relation
         exact = forms.solve(columns[last], [columns[i] for i in others])
         numbers = [-relation[i] / relation[last] for i in others]

@@ -139,7 +139,7 @@ def find_far(
     kinds = ("a random start", "turned signs", "the truth")
     starts += [(kinds[s % 3], draw_start(target, generator, s % 3)) for s in range(count)]
     true_measure = truth_family.measure(vector)
-    found: list[tuple[float, FloatArray, str]] = []
+    maxima: list[tuple[float, FloatArray, str]] = []
     asleep = 0
     for kind, start in starts:
         theta = descend(target, start)
@@ -147,13 +147,13 @@ def find_far(
             asleep += 1
         elif theta is not None:
             value = float(voronoi_loss(family.measure(theta), true_measure, loss))
-            found.append((value, theta, kind))
-    found.sort(key=lambda each: -each[0])
-    best = found[0] if found else None
+            maxima.append((value, theta, kind))
+    maxima.sort(key=lambda each: -each[0])
+    best = maxima[0] if maxima else None
     return FarSearch(
         len(starts),
-        len(found),
-        tuple(value for value, _, _ in found),
+        len(maxima),
+        tuple(value for value, _, _ in maxima),
         None if best is None else best[1],
         float("nan") if best is None else target.discrepancy(best[1]),
         "" if best is None else best[2],

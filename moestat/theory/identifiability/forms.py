@@ -191,20 +191,20 @@ class SymbolicAtom:
         at = [self.symbols[j] for j in term.at]
         if term.product:
             return [sp.Mul(*(sp.diff(self.mean, s) for s in at))]
-        found = []
+        derivatives = []
         for log, factor in self._parts(of_mean):
             for s in at:
                 factor = sp.diff(factor, s) + sp.diff(log, s) * factor
-            found.append(factor)
-        return found
+            derivatives.append(factor)
+        return derivatives
 
     def collect(self, expressions: list[Any]) -> dict[Any, Any]:
         """Coefficients, functions of the parameters, by class and monomial in functions of x."""
-        found: dict[Any, Any] = {}
+        coefficients: dict[Any, Any] = {}
         for row, expression in enumerate(expressions):
             for monomial, coefficient in self._coefficients(expression.subs(self.at)).items():
-                found[row, monomial] = coefficient
-        return found
+                coefficients[row, monomial] = coefficient
+        return coefficients
 
     def _coefficients(self, expression: Any) -> dict[Any, Any]:
         variables = {*self.x, self.y}

@@ -102,17 +102,17 @@ def _take(
 
     Both are taken off the lists.
     """
-    found = {}
+    represented = {}
     for j in list(missing):
         for fitted in combinations(left, size):
             word = test(*fitted, j)
             if word:
-                found[j] = word
+                represented[j] = word
                 missing.remove(j)
                 for i in fitted:
                     left.remove(i)
                 break
-    return found
+    return represented
 
 
 def _split(fit: _Functions, true: _Functions, one: int, two: int, j: int) -> str:

@@ -191,9 +191,9 @@ def find_orbits(
     reach = real_in("length", length, 0.0, open_low=True)
     generator = as_generator(rng)
     target = Target(family, source, vector, design or Uniform())
-    found: list[_Member] = []
+    members: list[_Member] = []
     if source == family:
-        found.append(_member(target, family.pin(vector), vector, source))
+        members.append(_member(target, family.pin(vector), vector, source))
     splits = split_starts(target)
     starts = [*splits, *(draw_start(target, generator, s % 3) for s in range(count))]
     reached = 0
@@ -203,12 +203,12 @@ def find_orbits(
             continue
         reached += 1
         theta = generic(target, theta, generator)
-        _add(found, _member(target, theta, vector, source), target)
+        _add(members, _member(target, theta, vector, source), target)
     title = (
         f"{family.gate.name} gate, {family.expert.name} expert, {family.likelihood.name},"
         f" k* = {source.n_experts}, k = {family.n_experts}, d = {family.n_features}"
     )
-    first, rest = (found[:1], found[1:]) if source == family else ([], found)
+    first, rest = (members[:1], members[1:]) if source == family else ([], members)
     rest.sort(key=lambda member: -member.hits)
     orbits = tuple(_orbit(target, member, reach) for member in [*first, *rest])
     return OrbitSearch(title, orbits, len(starts), reached)
@@ -252,14 +252,14 @@ def split_starts(target: Target) -> list[FloatArray]:
     same_atom = family.n_atom_params == source.n_atom_params
     if extra < 1 or mass is None or not family.gate.normalised or not same_atom:
         return []
-    found = []
+    starts = []
     for j in range(source.n_experts):
         atoms, shared = source.split(target.truth)
         theta = family.join(np.vstack([atoms, *[atoms[[j]]] * extra]), shared)
         shares = [j, *range(source.n_experts, family.n_experts)]
         theta[family.blocks[mass][shares]] -= np.log(extra + 1)
-        found.append(family.pin(theta))
-    return found
+        starts.append(family.pin(theta))
+    return starts
 
 
 def draw_start(target: Target, rng: np.random.Generator, kind: int) -> FloatArray:
@@ -317,13 +317,13 @@ def _relabelled(family: Family, theta: FloatArray, like: FloatArray) -> list[Flo
     return sorted(moved, key=lambda one: float(np.linalg.norm(one - like)))
 
 
-def _add(found: list[_Member], member: _Member, target: Target) -> None:
+def _add(members: list[_Member], member: _Member, target: Target) -> None:
     """Count the member for the orbit that it belongs to, or open a new one.
 
     Orbits of one dimension are compared, and those of one name: where sets meet or touch, the
     dimension is not clear.
     """
-    for known in found:
+    for known in members:
         if known.null.dimension != member.null.dimension and known.name != member.name:
             continue
         rank = target.free.size - known.null.dimension
@@ -332,7 +332,7 @@ def _add(found: list[_Member], member: _Member, target: Target) -> None:
                 known.hits += 1
                 return
     member.hits = 1
-    found.append(member)
+    members.append(member)
 
 
 def _orbit(target: Target, member: _Member, length: float) -> Orbit:

@@ -56,12 +56,12 @@ def sparse_relations(columns: FloatArray, rank: Rank) -> list[dict[int, float]]:
     Each relation holds the coefficients of its functions, which add up to zero.
     """
     scaled = np.asarray(np.linalg.qr(unit_columns(columns, rank.scale), mode="r"))
-    found: list[dict[int, float]] = [{int(j): 1.0} for j in np.flatnonzero(rank.scale == 0.0)]
+    relations: list[dict[int, float]] = [{int(j): 1.0} for j in np.flatnonzero(rank.scale == 0.0)]
     used = np.flatnonzero(rank.scale).tolist()
-    found += _circuits(scaled, used, rank.nullity - len(found))
+    relations += _circuits(scaled, used, rank.nullity - len(relations))
     return [
         {i: w / (rank.scale[i] or 1.0) for i, w in sorted(relation.items())}
-        for relation in sorted(found, key=lambda relation: (max(relation), min(relation)))
+        for relation in sorted(relations, key=lambda relation: (max(relation), min(relation)))
     ]
 
 
@@ -97,7 +97,7 @@ def _circuits(scaled: FloatArray, used: Sequence[int], count: int) -> list[dict[
 
 def _in_order(scaled: FloatArray, order: Sequence[int]) -> list[dict[int, float]]:
     """The relation of each column that depends on those before it."""
-    found = []
+    relations = []
     pivots: list[int] = []
     for j in order:
         basis = scaled[:, pivots]
@@ -108,12 +108,12 @@ def _in_order(scaled: FloatArray, order: Sequence[int]) -> list[dict[int, float]
         used = np.flatnonzero(np.abs(weights) > _SMALL * np.abs(weights).max())
         weights = np.linalg.lstsq(basis[:, used], scaled[:, j], rcond=None)[0]
         relation = {int(pivots[i]): float(w) for i, w in zip(used, weights, strict=True)}
-        found.append({**relation, int(j): -1.0})
-    return found
+        relations.append({**relation, int(j): -1.0})
+    return relations
 
 
 def follow_from_first_order(
-    terms: Sequence[Term], found: Sequence[Mapping[int, float]]
+    terms: Sequence[Term], relations: Sequence[Mapping[int, float]]
 ) -> list[bool]:
     """Which relations follow by differentiating those of first order.
 
@@ -122,9 +122,9 @@ def follow_from_first_order(
     """
     p = 1 + max((j for term in terms for j in term.at), default=0)
     if any(term.product for term in terms):
-        return [False] * len(found)
+        return [False] * len(relations)
     first, parts = [], []
-    for relation in found:
+    for relation in relations:
         vector, square = np.zeros(p), np.zeros((p, p))
         for i, weight in relation.items():
             at = terms[i].at

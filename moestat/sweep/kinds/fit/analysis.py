@@ -236,9 +236,9 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
 
 def _columns_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
     """All that a summary asks of cells of one shape, so that each row is read once."""
-    found = {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
-    found["empty_cells"] = shape.column(numbers, LOSSES, "empty_cells")
-    return found | _values_of(shape, numbers) | _means_of(shape, numbers)
+    columns_by_name = {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
+    columns_by_name["empty_cells"] = shape.column(numbers, LOSSES, "empty_cells")
+    return columns_by_name | _values_of(shape, numbers) | _means_of(shape, numbers)
 
 
 def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
@@ -249,14 +249,16 @@ def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
         return np.sum(parts, axis=0) if parts else np.zeros(len(numbers))
 
     names = ("hellinger", "regression_error", "coverage")
-    found = {name: shape.column(numbers, LOSSES, name) for name in names if shape.has(LOSSES, name)}
+    values = {
+        name: shape.column(numbers, LOSSES, name) for name in names if shape.has(LOSSES, name)
+    }
     if shape.has(LOSSES, "mass_errors"):
-        found["mass"] = total("mass_errors")
+        values["mass"] = total("mass_errors")
     for block in shape.entries(LOSSES, "block_errors"):
-        found[f"block {block}"] = total("block_errors", block)
+        values[f"block {block}"] = total("block_errors", block)
     for label in shape.entries(LOSSES, "also"):
-        found[f"also {label}"] = shape.column(numbers, LOSSES, "also", label)
-    return found
+        values[f"also {label}"] = shape.column(numbers, LOSSES, "also", label)
+    return values
 
 
 def _evidence(store: Store, done: Cells, columns: Columns) -> Evidence:
@@ -322,18 +324,18 @@ def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
     def over_cells(*path: Any) -> FloatArray:
         return np.stack([shape.column(numbers, LOSSES, "cells", i, *path) for i in cells])
 
-    sizes, found = over_cells("size"), {}
+    sizes, means = over_cells("size"), {}
     for kind in CELL_KINDS:
         chosen = sizes > 1 if kind == "over" else sizes == 1
         count = chosen.sum(axis=0)
-        found[f"{kind} held"] = (count > 0).astype(np.float64)
+        means[f"{kind} held"] = (count > 0).astype(np.float64)
         paths = {"mass": ("mass_error",), "expert": ("expert_error",)}
         blocks = shape.entries(LOSSES, "cells", 0, "errors")
         paths = {"mass": paths["mass"]} | {name: ("errors", name) for name in blocks} | paths
         for name, path in paths.items():
             total = np.where(chosen, over_cells(*path), 0.0).sum(axis=0)
-            found[f"{kind} error {name}"] = total / np.maximum(count, 1)
-    return found
+            means[f"{kind} error {name}"] = total / np.maximum(count, 1)
+    return means
 
 
 def _exponent(

@@ -50,7 +50,7 @@ def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Reco
         for cell, fitted in zip(cells, fits, strict=True)
     ]
     seconds = (time.perf_counter() - began) / max(len(cells), 1)
-    return [settle(cell, found, seconds) for cell, found in zip(cells, values, strict=True)]
+    return [settle(cell, value, seconds) for cell, value in zip(cells, values, strict=True)]
 
 
 def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
@@ -120,13 +120,13 @@ _kept_sample = lru_cache(maxsize=3)(_sample)
 def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
     """Distances of densities or regression functions, with their numerical errors."""
     pair = (results.family, results.theta, truth.family, truth.theta)
-    found = (
+    distance_of = (
         {"regression_error": regression_error(*pair, spec.design)}
         if results.family.is_regression
         else distances(DISTANCES if spec.distances is None else spec.distances, *pair, spec.design)
     )
     values: dict[str, Any] = {}
-    for name, distance in found.items():
+    for name, distance in distance_of.items():
         values[name], values[f"{name}_error"] = plain(distance.value), plain(distance.error)
     return values
 

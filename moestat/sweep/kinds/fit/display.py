@@ -96,9 +96,9 @@ def _verdict_notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
     judged = [summary for summary in summaries if summary.verdict.theory_p_value is not None]
     if judged:
         for word in (SLOWER, FASTER):
-            found = [summary for summary in judged if summary.verdict.theory == word]
-            yield f"{word} than the bound: {len(found)} of {len(judged)} (Holm, {LEVEL:.0%})"
-            for summary in found:
+            agreeing = [summary for summary in judged if summary.verdict.theory == word]
+            yield f"{word} than the bound: {len(agreeing)} of {len(judged)} (Holm, {LEVEL:.0%})"
+            for summary in agreeing:
                 p = summary.verdict.theory_p_value
                 yield f"{summary.curve.name}: {word} than the bound: adjusted p = {p:.2g}"
     for summary in summaries:

@@ -73,8 +73,8 @@ def gather(
 
 def _counts(values: FloatArray) -> dict[int, int]:
     """Value -> number of fits, in the order of the values."""
-    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    return {int(value): int(count) for value, count in zip(found, counts, strict=True)}
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return {int(value): int(count) for value, count in zip(distinct, counts, strict=True)}
 
 
 def _spread(values: FloatArray) -> Spread | None:

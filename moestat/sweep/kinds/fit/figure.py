@@ -99,9 +99,9 @@ def loss_symbol(label: str) -> str:
     if any(part not in _WORDS and not re.fullmatch(r"[DL]\d*r?", part) for part in parts):
         return ""
     for part in parts:
-        if found := re.fullmatch(r"([DL])(\d*r?)", part):
-            index = f"_{{{found[2]}}}" if found[2] else ""
-            return rf"$\mathcal{{{found[1]}}}{index}$"
+        if match := re.fullmatch(r"([DL])(\d*r?)", part):
+            index = f"_{{{match[2]}}}" if match[2] else ""
+            return rf"$\mathcal{{{match[1]}}}{index}$"
     return ""
 
 

@@ -37,10 +37,10 @@ def parse_fits(top: Table, text: str) -> Spec:
     head = top.read(HEAD)
     sizes = read_sizes(top)
     given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
-    found = {**head, **top.read(TOP)}
+    values = {**head, **top.read(TOP)}
     top.finish()
-    target, most = _adaptive(top, found)
-    design = top.build("design", make_design, found["design"])
+    target, most = _adaptive(top, values)
+    design = top.build("design", make_design, values["design"])
     truths = {name: read_truth(name, values) for name, values in given["truth"].items()}
     curves = tuple(
         _curve(position, values, truths) for position, values in enumerate(given["curve"], 1)
@@ -57,7 +57,7 @@ def parse_fits(top: Table, text: str) -> Spec:
         text=text,
         target_slope_halfwidth=target,
         max_replicates=most,
-        distances=_distances(top, found),
+        distances=_distances(top, values),
     )
     check_cells(spec.n_cells // spec.replicates * spec.most_replicates)
     for curve in curves:
@@ -65,16 +65,16 @@ def parse_fits(top: Table, text: str) -> Spec:
     return spec
 
 
-def _adaptive(top: Table, found: Mapping[str, Any]) -> tuple[float | None, int | None]:
+def _adaptive(top: Table, values: Mapping[str, Any]) -> tuple[float | None, int | None]:
     """Half-width that the slopes' intervals should have, and the most replicates for it."""
-    target, most = found["target_slope_halfwidth"], found["max_replicates"]
+    target, most = values["target_slope_halfwidth"], values["max_replicates"]
     if target is None:
         if most is not None:
             raise top.error("max_replicates", "needs target_slope_halfwidth, too")
         return None, None
     if target <= 0:
         raise top.error("target_slope_halfwidth", f"must be > 0, got {target:g}")
-    replicates = found["replicates"]
+    replicates = values["replicates"]
     if replicates < 2:
         raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
     if most is None:
@@ -84,8 +84,8 @@ def _adaptive(top: Table, found: Mapping[str, Any]) -> tuple[float | None, int |
     return target, most
 
 
-def _distances(top: Table, found: Mapping[str, Any]) -> tuple[str, ...] | None:
-    given = found["distances"]
+def _distances(top: Table, values: Mapping[str, Any]) -> tuple[str, ...] | None:
+    given = values["distances"]
     if given is None:
         return None
     if not isinstance(given, list) or any(

@@ -289,14 +289,14 @@ def _exponents(summary: CurveSummary) -> list[str]:
     rows = [["fits", *map(_fits, columns)]]
     absorbed = []
     for name in columns[0]:
-        found = [column[name] for column in columns]
-        if all(each.note == ABSORBED for each in found):
+        exponents = [column[name] for column in columns]
+        if all(each.note == ABSORBED for each in exponents):
             absorbed.append(name)
             continue
         # Masses of two cells err alike, for they add up to one, and so does what all cells share.
         rows.append(
-            [name, _cell(found[0])]
-            + ["the same" if _equal(each, found[0]) else _cell(each) for each in found[1:]]
+            [name, _cell(exponents[0])]
+            + ["the same" if _equal(each, exponents[0]) else _cell(each) for each in exponents[1:]]
         )
     parts = ["Slopes of the errors within Voronoi cells:", markdown_table(head, rows)]
     notes = dict.fromkeys(each.note for column in columns for each in column.values() if each.note)

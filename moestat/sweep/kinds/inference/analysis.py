@@ -79,9 +79,9 @@ class InferenceSummary(Outcomes):
         return {
             **super().as_dict(),
             "shares": [
-                {"procedure": name, "label": label, self.axis: x, **vars(found)}
+                {"procedure": name, "label": label, self.axis: x, **vars(share)}
                 for (name, label), places in self.shares.items()
-                for x, found in places.items()
+                for x, share in places.items()
             ],
         }
 
@@ -103,9 +103,9 @@ def _summary(spec: InferenceSpec, curve: RunCurve, records: Sequence[Record]) ->
                 places.setdefault(record.n, []).append(items)
     shares = {
         key: {
-            x: found
+            x: summary_at
             for x, outcomes_at in places.items()
-            if (found := share(outcomes_at)) is not None
+            if (summary_at := share(outcomes_at)) is not None
         }
         for key, places in outcomes.items()
     }

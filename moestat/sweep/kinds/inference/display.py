@@ -33,37 +33,37 @@ _NOTE = (
 
 def _rows(summary: InferenceSummary) -> Iterable[list[str]]:
     for (name, label), places in summary.shares.items():
-        for x, found in places.items():
+        for x, share in places.items():
             yield [
                 label,
                 f"{x:g}",
-                str(found.count),
-                _percent(found),
-                _item(found.lowest, found),
-                _item(found.highest, found),
-                f"{100 * found.missing:.1f}%",
-                _verdict(name, found),
+                str(share.count),
+                _percent(share),
+                _item(share.lowest, share),
+                _item(share.highest, share),
+                f"{100 * share.missing:.1f}%",
+                _verdict(name, share),
             ]
 
 
-def _item(item: tuple[str, float], found: Share) -> str:
+def _item(item: tuple[str, float], share: Share) -> str:
     """An item's share; nothing where there is one item only."""
-    if found.lowest[0] == found.highest[0] and found.lowest[1] == found.mean:
+    if share.lowest[0] == share.highest[0] and share.lowest[1] == share.mean:
         return ""
     return f"{100 * item[1]:.1f}% ({item[0]})"
 
 
-def _verdict(name: str, found: Share) -> str:
+def _verdict(name: str, share: Share) -> str:
     """Whether the share is in the band about what the procedure promises."""
     nominal = PROCEDURES[name].nominal
     if nominal is None:
         return ""
-    return "yes" if _inside(nominal, found) else "**no**"
+    return "yes" if _inside(nominal, share) else "**no**"
 
 
-def _inside(nominal: float, found: Share) -> bool:
+def _inside(nominal: float, share: Share) -> bool:
     low, high = _BAND[nominal]
-    return low <= found.mean <= high
+    return low <= share.mean <= high
 
 
 def _readings(summary: InferenceSummary) -> list[str]:
@@ -75,11 +75,11 @@ def _readings(summary: InferenceSummary) -> list[str]:
 def _band_reading(summary: InferenceSummary) -> list[str]:
     """A sentence on the number of shares in the band, and on the one farthest outside."""
     judged = [
-        (found.mean - nominal, f"{label} at {summary.axis} = {x:g} ({_percent(found)})")
-        if not _inside(nominal, found)
+        (share.mean - nominal, f"{label} at {summary.axis} = {x:g} ({_percent(share)})")
+        if not _inside(nominal, share)
         else (0.0, "")
         for (name, label), places in summary.shares.items()
-        for x, found in places.items()
+        for x, share in places.items()
         if (nominal := PROCEDURES[name].nominal) is not None
     ]
     if not judged:
@@ -102,11 +102,11 @@ def _choice_readings(summary: InferenceSummary) -> list[str]:
     out = []
     for x in sorted({x for places in right.values() for x in places}):
         shares = {label: places[x] for label, places in right.items() if x in places}
-        best = max(found.mean for found in shares.values())
+        best = max(share.mean for share in shares.values())
         near = [
-            f"{label} ({_percent(found)})"
-            for label, found in shares.items()
-            if found.mean + 2.0 * found.error >= best
+            f"{label} ({_percent(share)})"
+            for label, share in shares.items()
+            if share.mean + 2.0 * share.error >= best
         ]
         out.append(
             f"At {summary.axis} = {x:g} the right number is chosen most often, up to twice the"
@@ -115,8 +115,8 @@ def _choice_readings(summary: InferenceSummary) -> list[str]:
     return out
 
 
-def _percent(found: Share) -> str:
-    return f"{100 * found.mean:.1f} {_PLUS_MINUS} {100 * found.error:.1f}%"
+def _percent(share: Share) -> str:
+    return f"{100 * share.mean:.1f} {_PLUS_MINUS} {100 * share.error:.1f}%"
 
 
 _RIGHT = " right"
@@ -155,8 +155,8 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
             axes.errorbar(
                 # Side by side, so that no curve hides another.
                 [x * 1.02**i for x in places],
-                [found.mean for found in places.values()],
-                [2.0 * found.error for found in places.values()],
+                [share.mean for share in places.values()],
+                [2.0 * share.error for share in places.values()],
                 label=figure_text(label),
                 **marks(i),
             )

@@ -48,10 +48,10 @@ class Procedure:
 
     def judge(self, observed: Observed) -> Outcomes:
         """Outcomes by label and item."""
-        found = self.found(observed)
-        if found is None:
+        outcomes = self.found(observed)
+        if outcomes is None:
             return {label: {self.item: None} for label in self.labels(observed)}
-        return found
+        return outcomes
 
 
 def _contains(ends: Iterable[float], value: float) -> float | None:
@@ -70,16 +70,16 @@ def _wald(observed: Observed) -> Outcomes | None:
     """Whether Wald intervals, by each covariance, hold their parameter."""
     if (result := observed.result) is None:
         return None
-    found = {}
+    outcomes = {}
     for kind in _covariances(observed):
         groups = observed.groups if kind == "cluster" else None
         # By hand: an interval that should not be trusted would warn.
         half = 1.959963984540054 * result.get_robustcov_results(kind, groups).theta_bse
         ends = np.column_stack([result.theta - half, result.theta + half])
-        found[f"Wald, {kind}"] = {
+        outcomes[f"Wald, {kind}"] = {
             name: _contains(ends[j], value) for name, j, value in observed.targets
         }
-    return found
+    return outcomes
 
 
 _MEAN_KINDS = ("observed", "HC0")
@@ -90,28 +90,28 @@ def _prediction(observed: Observed) -> Outcomes | None:
     if (result := observed.result) is None:
         return None
     X, means = observed.places
-    found = {}
+    outcomes = {}
     for kind in _MEAN_KINDS:
         ends = result.get_robustcov_results(kind).get_prediction(X).conf_int()
-        found[f"mean, {kind}"] = {
+        outcomes[f"mean, {kind}"] = {
             f"at {X[t].round(2).tolist()}": _contains(ends[t], float(means[t]))
             for t in range(len(X))
         }
-    return found
+    return outcomes
 
 
 def _profile(observed: Observed) -> Outcomes | None:
     """Whether profile intervals hold their parameter; no answer where a higher value was met."""
     if (result := observed.result) is None:
         return None
-    found: dict[str, float | None] = {}
+    contains: dict[str, float | None] = {}
     for name, j, value in observed.targets:
         try:
             ends = profile(result, result.param_names[j]).interval
         except ValueError:
             ends = float("nan"), float("nan")
-        found[name] = _contains(ends, value)
-    return {"profile": found}
+        contains[name] = _contains(ends, value)
+    return {"profile": contains}
 
 
 _RESAMPLED = {
@@ -125,15 +125,15 @@ def _bootstrap(observed: Observed) -> Outcomes | None:
     """Whether bootstrap intervals hold their parameter."""
     if (result := observed.result) is None:
         return None
-    found, count = {}, observed.trial.n_resamples
+    outcomes, count = {}, observed.trial.n_resamples
     for kind, methods in _RESAMPLED.items():
         again = bootstrap(result, count, kind, rng=observed.rng.spawn(1)[0], threads=1)
         for method in methods:
             ends = again.conf_int(method=method)
-            found[f"bootstrap {kind}, {method}"] = {
+            outcomes[f"bootstrap {kind}, {method}"] = {
                 name: _contains(ends[j], value) for name, j, value in observed.targets
             }
-    return found
+    return outcomes
 
 
 _NESTED = ("likelihood ratio", "score", "Wald, observed", "Wald, expected", "Wald, HC0")
@@ -167,8 +167,8 @@ def _nested(observed: Observed) -> Outcomes | None:
         "score": score_test(full, family.pack(blocks), df=len(tested)).pvalue,
     }
     for kind in ("observed", "expected", "HC0"):
-        found = full.get_robustcov_results(kind).wald_test(constraints)
-        pvalues[f"Wald, {kind}"] = found.pvalue
+        test = full.get_robustcov_results(kind).wald_test(constraints)
+        pvalues[f"Wald, {kind}"] = test.pvalue
     return {name: {"last input": float(p < _LEVEL)} for name, p in pvalues.items()}
 
 

@@ -27,8 +27,8 @@ def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
     }
 
     def look(step: int, now: Weights) -> None:
-        found = evaluate_on(testing, now)
-        values = (step, found.accuracy, found.loss, found.entropy)
+        measured = evaluate_on(testing, now)
+        values = (step, measured.accuracy, measured.loss, measured.entropy)
         for values_so_far, value in zip(curve.values(), values, strict=True):
             values_so_far.append(value)
 

@@ -49,7 +49,7 @@ def _measured(measure: Callable[[S, Cell], dict[str, Any]]) -> Callable[[S, Cell
             return values
 
         began = time.perf_counter()
-        found = attempt(cell, compute)
-        return settle(cell, found, time.perf_counter() - began)
+        outcome = attempt(cell, compute)
+        return settle(cell, outcome, time.perf_counter() - began)
 
     return run_cell

@@ -102,8 +102,8 @@ def kind_of_numbers(
     def of_cell(spec: NumbersSpec, cell: Cell) -> dict[str, Any]:
         fields = spec.run(spec.curve(cell.curve), cell.n)
         seeds = cell.data_seed, cell.fit_seed
-        found = dict(measure(fields, *(np.random.default_rng(seed) for seed in seeds)))
-        return {"loss": found[metrics.shown[0]], "losses": found}
+        losses = dict(measure(fields, *(np.random.default_rng(seed) for seed in seeds)))
+        return {"loss": losses[metrics.shown[0]], "losses": losses}
 
     build = partial(NumbersSpec, keys=tuple(keys))
     return kind_of_runs(name, what, keys, build, of_cell, **metrics.shows)

@@ -53,18 +53,18 @@ T = TypeVar("T", bound=Outcomes)
 
 def drawable(summaries: Sequence[T]) -> list[T]:
     """The curves that a figure has a use for, at least one."""
-    found = [summary for summary in summaries if summary.drawable]
-    if not found:
+    shown = [summary for summary in summaries if summary.drawable]
+    if not shown:
         raise SweepError("there is nothing to plot: no cell has a result yet")
-    return found
+    return shown
 
 
 def records_by_curve(store: Store) -> Mapping[str, Sequence[Record]]:
     """Records of a store by the name of their curve, in the spec's order."""
-    found: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
+    records: dict[str, list[Record]] = {curve.name: [] for curve in store.spec.curves}
     for record in store.records():
-        found[record.curve].append(record)
-    return found
+        records[record.curve].append(record)
+    return records
 
 
 def counts(spec: RunsSpec[Any], curve: RunCurve, records: Sequence[Record]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., 
 
 def _values(table: Table, axis: str, keys: Sequence[Key]) -> dict[str, tuple[Any, ...]]:
     """The values of the x-axis and of the fields that go with it."""
-    found: dict[str, tuple[Any, ...]] = {}
+    values_by_key: dict[str, tuple[Any, ...]] = {}
     for key in sorted(keys, key=lambda key: key.name != axis):
         if key.name != axis and key.name not in table:
             table.take(key.name, None)
@@ -168,21 +168,21 @@ def _values(table: Table, axis: str, keys: Sequence[Key]) -> dict[str, tuple[Any
         value = table.take(key.name)
         if not isinstance(value, list) or not value:
             raise table.error(key.name, f"must be a list of values, got {shown(value)}")
-        found[key.name] = tuple(map(_whole, value))
-        for each in found[key.name]:
+        values_by_key[key.name] = tuple(map(_whole, value))
+        for each in values_by_key[key.name]:
             table.check(key, each)
     table.finish()
-    places = found[axis]
+    places = values_by_key[axis]
     for x in places:
         if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 < x < float("inf"):
             raise table.error(axis, f"must hold numbers > 0, got {shown(x)}")
     if sorted(set(places)) != list(places):
         raise table.error(axis, f"must hold increasing values, got {shown(list(places))}")
-    for name, values in found.items():
+    for name, values in values_by_key.items():
         if len(values) != len(places):
             message = f"must hold as many values as {axis}, {len(places)}, got {len(values)}"
             raise table.error(name, message)
-    return found
+    return values_by_key
 
 
 def _whole(value: Any) -> Any:
@@ -192,16 +192,16 @@ def _whole(value: Any) -> Any:
 
 def _fields(table: Table, values: Mapping[str, Any], keys: Sequence[Key]) -> dict[str, Any]:
     """The fields that a table gives."""
-    found = {}
+    values_by_key = {}
     for key in keys:
         given = key.name in table
         value = table.take(key.name, None)
         if given and key.name in values:
             raise table.error(key.name, "is given by [values], too")
         if given:
-            found[key.name] = _whole(value)
-            table.check(key, found[key.name])
-    return found
+            values_by_key[key.name] = _whole(value)
+            table.check(key, values_by_key[key.name])
+    return values_by_key
 
 
 def _curve(

@@ -94,8 +94,8 @@ class TrainingSummary(Outcomes):
             "best": self.best,
             "chance": self.chance,
             "metrics": [
-                {self.axis: x, **{name: vars(value) for name, value in found.items()}}
-                for x, found in self.metrics.items()
+                {self.axis: x, **{name: vars(value) for name, value in estimates.items()}}
+                for x, estimates in self.metrics.items()
             ],
         }
 
@@ -186,9 +186,9 @@ def _curves(records: Sequence[Record]) -> dict[str, Any]:
     if not records:
         return {}
     curves = [record.losses["curve"] for record in records]
-    found: dict[str, Any] = {"step": curves[0]["step"]}
+    columns: dict[str, Any] = {"step": curves[0]["step"]}
     for name in curves[0]:
         if name != "step":
             points = zip(*(curve[name] for curve in curves), strict=True)
-            found[name] = [estimate(values) for values in points]
-    return found
+            columns[name] = [estimate(values) for values in points]
+    return columns

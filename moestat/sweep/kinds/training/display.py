@@ -60,7 +60,12 @@ def _places(summary: TrainingSummary) -> list[float]:
 
 def _names(summaries: Sequence[TrainingSummary], names: Sequence[str]) -> list[str]:
     """The metrics that some run has."""
-    has = {name for summary in summaries for found in summary.metrics.values() for name in found}
+    has = {
+        name
+        for summary in summaries
+        for estimates in summary.metrics.values()
+        for name in estimates
+    }
     return [name for name in names if name in has]
 
 
@@ -76,9 +81,9 @@ def trainings_table(
     table = WideTable(title, ["method", summaries[0].axis], heads)
     for summary in summaries:
         for x in _places(summary):
-            found = summary.metrics[x]
-            cells = [_shown(found.get(name)) for name in names]
-            runs = str(found["excess"].count)
+            estimates = summary.metrics[x]
+            cells = [_shown(estimates.get(name)) for name in names]
+            runs = str(estimates["excess"].count)
             table.add_row(summary.curve.name, f"{x:g}", runs, *cells, str(summary.failed))
     table.caption = _NOTE
     return table
@@ -115,9 +120,9 @@ def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str =
 
 def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
     rows = [row for summary in reversed(shown) for row in _labelled(summary)]
-    for place, (_, found, chance) in enumerate(rows):
-        if name in found:
-            value = found[name]
+    for place, (_, estimates, chance) in enumerate(rows):
+        if name in estimates:
+            value = estimates[name]
             axes.errorbar(value.mean, place, xerr=value.halfwidth, **marks(0))
             if name == "overlap":
                 axes.plot([chance, chance], [place - 0.5, place + 0.5], color="0.4", linewidth=1)
@@ -140,11 +145,11 @@ def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
 def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str, heading: str) -> None:
     for index, summary in enumerate(shown):
         apart = _SHIFT ** (index - (len(shown) - 1) / 2)
-        found = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
-        means = [value.mean for value in found.values()]
-        spread = [value.halfwidth or 0.0 for value in found.values()]
+        values = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
+        means = [value.mean for value in values.values()]
+        spread = [value.halfwidth or 0.0 for value in values.values()]
         axes.errorbar(
-            list(found), means, spread, label=figure_text(summary.curve.name), **marks(index)
+            list(values), means, spread, label=figure_text(summary.curve.name), **marks(index)
         )
     for chance in {summary.chance for summary in shown} if name == "overlap" else ():
         axes.axhline(chance, color="0.4", linewidth=1)
@@ -226,9 +231,9 @@ def training_page(
         parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
-        [summary.curve.name, f"{x:g}", *(_shown(found.get(name)) for name in names)]
+        [summary.curve.name, f"{x:g}", *(_shown(estimates.get(name)) for name in names)]
         for summary in summaries
-        for x, found in summary.metrics.items()
+        for x, estimates in summary.metrics.items()
     ]
     parts.append(markdown_table(["method", spec.axis, *(METRICS[name] for name in names)], rows))
     for summary in summaries:
