@@ -26,7 +26,7 @@ __all__ = ["predict_known_groups"]
 def _root(result: Any) -> FloatArray:
     """A root (P, q) of the covariance matrix of the parameters."""
     if result.robust is None:
-        return result._matrix @ result.identified.told
+        return result._matrix @ result.identified.determined
     values, vectors = np.linalg.eigh(result.robust)
     return vectors * np.sqrt(np.maximum(values, 0.0))
 

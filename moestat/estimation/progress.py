@@ -105,7 +105,7 @@ class _Display(logging.Handler):
         self.what, self.total, self.unit, self.bar = what, total, unit, bar
         self.task = None if bar is None else bar.add_task("", total=total, text=what)
         self.done, self.message = 0, ""
-        self.began, self.told = time.monotonic(), 0.0
+        self.began, self.last_line = time.monotonic(), 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
         self.message = record.getMessage()
@@ -114,8 +114,8 @@ class _Display(logging.Handler):
     def show(self, *, now: bool = False) -> None:
         if self.bar is not None:
             self.bar.update(self.task, completed=self.done, text=self.text())
-        elif now or time.monotonic() > self.told + _SECONDS_BETWEEN_LINES:
-            self.told = time.monotonic()
+        elif now or time.monotonic() > self.last_line + _SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
             print(self.text(), file=sys.stderr)
 
     def text(self) -> str:

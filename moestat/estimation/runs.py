@@ -107,10 +107,10 @@ def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
     count = max(1, most * units.size // data.size)
     if np.ptp(units) == 0.0:
         drawn = np.sort(rng.choice(units.size, count, replace=False))
-        return problem.replace_data(data.taken(drawn, np.ones(count)))
+        return problem.replace_data(data.take(drawn, np.ones(count)))
     chosen = rng.choice(units.size, count, p=units / units.sum())
     drawn, times = np.unique(chosen, return_counts=True)
-    return problem.replace_data(data.taken(drawn, times.astype(np.float64)))
+    return problem.replace_data(data.take(drawn, times.astype(np.float64)))
 
 
 def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Point]:

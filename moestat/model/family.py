@@ -178,13 +178,13 @@ class Family(ParameterLayout):
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
         unit = np.ones(self.n_params)
-        for own, at in self.marginals:
-            unit[at] = own.units(theta[at])
+        for marginal, at in self.marginals:
+            unit[at] = marginal.units(theta[at])
         if (at := self._in_deviations) is None:
             return unit
-        own = theta[self.index[:, -len(self.likelihood.channels) :]].T
+        predictors = theta[self.index[:, -len(self.likelihood.channels) :]].T
         assert self.likelihood.spread is not None  # not one of classes
-        _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), own]))
+        _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), predictors]))
         unit[at] = deviation[:, None]
         unit[self.padding_positions] = 1.0
         return unit

@@ -78,10 +78,10 @@ class Sample:
     def reweighted(self, units: FloatArray) -> Sample:
         """The rows with other weights of their units; units of weight 0 are left out."""
         used = np.flatnonzero(units > 0.0)
-        return self.taken(used, units[used])
+        return self.take(used, units[used])
 
-    def taken(self, used: IntArray, weight: FloatArray) -> Sample:
-        """Some rows, or groups of rows, in increasing order, with these weights."""
+    def take(self, used: IntArray, weight: FloatArray) -> Sample:
+        """The rows, or groups of rows, at increasing positions `used`, with these weights."""
         at, begin = used, None
         if self.begin is not None:
             sizes = np.bincount(self.owner)[used]

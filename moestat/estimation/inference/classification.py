@@ -49,7 +49,7 @@ class FirstStep:
 
     def at(self, direction: int, side: float) -> tuple[FloatArray, FloatArray]:
         """Prior and posterior probabilities (m, k) at parameters moved along a column of L."""
-        theta = self.inner.theta + side * ERROR_STEP * self.inner.known.told[:, direction]
+        theta = self.inner.theta + side * ERROR_STEP * self.inner.known.determined[:, direction]
         return _probabilities(self.inner, theta)
 
     def derivative(self, function: Any) -> FloatArray:
@@ -84,7 +84,7 @@ def first_step(result: Any) -> FirstStep:
     weight = data.weight if data.begin is None else data.weight[data.begin]
     scores = rows_of_scores(inner.family, data, inner.theta)
     return FirstStep(
-        *_probabilities(inner, inner.theta), weight, places, scores @ inner.known.told, inner
+        *_probabilities(inner, inner.theta), weight, places, scores @ inner.known.determined, inner
     )
 
 

@@ -191,7 +191,7 @@ def robust_covariance(
         if isinstance(inner.problem, PenalisedProblem):
             information = information + inner.problem.penalty.hessian(inner.theta)
         # In the basis that the observed information tells.
-        basis = inner.known.told
+        basis = inner.known.determined
         return inner.outward_matrix(
             basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
         )

@@ -299,7 +299,9 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
             means = np.maximum(means, 1e-3 * y.mean())
-        climbs.append(_climbed(law, y, np.array([share, 1.0 - share]), means, lambda own: own))
+        climbs.append(
+            _climbed(law, y, np.array([share, 1.0 - share]), means, lambda masses: masses)
+        )
     height, masses, means = max(climbs, key=lambda end: end[0])
     order = np.argsort(means)
     return masses[order], means[order], height

@@ -51,8 +51,8 @@ class Identified:
     # (P, m): directions that move predictors by 1, root mean square, at hardly any cost: the
     # maximum lies at infinity along them, or hardly any row speaks of them
     flat: FloatArray
-    # (P, t): the other directions, orthonormal in the information
-    told: FloatArray = field(repr=False)
+    # (P, t): the directions that the data determine, orthonormal in the information
+    determined: FloatArray = field(repr=False)
     # (P, r): these and the flat ones, orthonormal in the metric: what they are judged by
     whitened: FloatArray = field(repr=False)
     definite: bool  # whether the information is nowhere negative, as at a maximum
@@ -62,14 +62,14 @@ class Identified:
 
     @property
     def covariance(self) -> FloatArray:
-        """Inverse information (P, P) along what is told, 0 along everything else."""
-        return self.told @ self.told.T
+        """Inverse information (P, P) along the directions that are determined, 0 along others."""
+        return self.determined @ self.determined.T
 
     @property
     def rank(self) -> int:
         """Number of parameters that data of this kind can tell: degrees of freedom of the model.
 
-        Flat directions count: at other values of the parameters they would have been told.
+        Flat directions count: at other values of the parameters the data determine them.
         """
         return int(self.estimated.sum()) - self.tied - self.aliased.shape[1]
 
@@ -98,7 +98,7 @@ class Identified:
         between.  Infinite where a linear relation among inputs that the data obey does not hold,
         and where the fit is no maximum.
         """
-        determined = np.sum((rows @ self.told) ** 2, axis=1) if variance is None else variance
+        determined = np.sum((rows @ self.determined) ** 2, axis=1) if variance is None else variance
         # Not below 0 where a covariance is not positive to the last digit.
         total = np.maximum(determined, 0.0) + np.sum((rows @ self.flat) ** 2, axis=1)
         return np.sqrt(np.where(self.related(rows) | (not self.definite), np.inf, total))
@@ -117,8 +117,8 @@ class Identified:
         return f"{self.rank} of {count} free parameters are degrees of freedom: " + ", ".join(parts)
 
     def spread(self, rows: FloatArray) -> FloatArray:
-        """Covariance (q, q) of functions with derivatives (q, P); NaN for those not told."""
-        scaled = rows @ self.told
+        """Covariance (q, q) of functions with derivatives (q, P); NaN where one is undetermined."""
+        scaled = rows @ self.determined
         spread = scaled @ scaled.T
         lost = ~self.seen(rows)
         spread[lost] = np.nan
@@ -153,7 +153,7 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
         metric[first : first + width, first : first + width] = gram[np.ix_(places, places)]
     metric /= np.outer(unit, unit)
     if isinstance(problem, PenalisedProblem):
-        # What a prior density tells is told, if no row does.
+        # A prior density determines directions that no row does.
         metric += problem.penalty.hessian(theta) / float(data.weight.sum())
     return metric
 
@@ -254,7 +254,7 @@ def _sorted(
     ties: Sequence[IntArray],
     free: np.ndarray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    """Flat directions of free coordinates, those that are told, all of them, and definiteness."""
+    """Flat directions of free coordinates, determined ones, all of them, and definiteness."""
     _, _, basis = _basis(metric, free, ties)
     if not np.isfinite(information[np.ix_(free, free)]).all():
         return basis[:, :0], basis[:, :0], basis, False

@@ -62,7 +62,7 @@ def _inverse_of_expected(inner: Found, rows: BlockRows) -> FloatArray:
     penalty = getattr(inner.problem, "penalty", None)
     if penalty is not None:
         information = information + penalty.hessian(inner.theta)
-    basis = inner.known.told
+    basis = inner.known.determined
     return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
 
 

@@ -293,9 +293,9 @@ def _scale(inner: Found, row: FloatArray, name: str) -> tuple[float, FloatArray]
     likelihood is flat, a unit of the predictors and the flat direction.
     """
     known = inner.known
-    basis = known.told if known.seen(row[None])[0] else known.flat
+    basis = known.determined if known.seen(row[None])[0] else known.flat
     if not known.definite or np.any(row[known.held]) or known.related(row[None])[0]:
-        basis = known.told[:, :0]
+        basis = known.determined[:, :0]
     along = row @ basis
     spread = float(np.linalg.norm(along))
     if spread == 0.0:

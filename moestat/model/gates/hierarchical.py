@@ -210,7 +210,8 @@ def _made(tree: Any) -> Gate:
         typical=typical,
         mass=None,
         translations=(),
-        bounds=box | {name: (-30.0, 30.0) for _, own in names for pair in own for name in pair},
+        bounds=box
+        | {name: (-30.0, 30.0) for _, scores in names for pair in scores for name in pair},
         source="Jordan and Jacobs (1994), eqs. (1) to (4)",
         units=Units(),
         options={"tree": tree},

@@ -25,10 +25,10 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Procedure:
-    """Something that statisticians do after a fit, and its promise."""
+    """A procedure of inference after a fit, and the nominal value of its outcomes."""
 
     nominal: float | None  # what the mean of the outcomes should be
-    found: Callable[[Observed], Outcomes | None]  # None without a certified fit
+    evaluate: Callable[[Observed], Outcomes | None]  # None without a certified fit
     labels: Callable[[Observed], Iterable[str]]  # those of the outcomes of a certified fit
     item: str = "fit"  # what stands in for the items where there is none
     searches: bool = False  # whether it searches for other maxima, from starts
@@ -48,7 +48,7 @@ class Procedure:
 
     def judge(self, observed: Observed) -> Outcomes:
         """Outcomes by label and item."""
-        outcomes = self.found(observed)
+        outcomes = self.evaluate(observed)
         if outcomes is None:
             return {label: {self.item: None} for label in self.labels(observed)}
         return outcomes
