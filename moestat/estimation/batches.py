@@ -97,6 +97,6 @@ def finish(
         outcomes = list(islice(ends, len(fit.iterations)))
         errors = [end for end in outcomes if isinstance(end, Exception)]
         results.append(
-            errors[0] if errors else fit.finish(fit.solutions_in_time(outcomes), seconds)
+            errors[0] if errors else fit.finish(fit.solutions_in_time(outcomes, target), seconds)
         )
     return results

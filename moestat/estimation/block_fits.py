@@ -14,7 +14,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, check_kind, positive_int, short
+from moestat.base.validate import as_generator, check_kind, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.batches import finish
 from moestat.estimation.block_passes import Passes
@@ -50,6 +50,7 @@ from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import checked_resolution, least_variances, resolution_of
 from moestat.estimation.running import RunningFit, with_prior
 from moestat.estimation.searching import Agreement, on_threads, search_of
+from moestat.estimation.source_rows import sample_data
 from moestat.estimation.standardise import Standardised, standardise
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
@@ -57,11 +58,11 @@ from moestat.model.by_expert import is_by_expert, with_range
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood
 from moestat.solvers import Newton
-from moestat.solvers.driver import ONE_THREAD, succeeded
+from moestat.solvers.driver import ONE_THREAD, succeeded, until
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.trust_region.kinks import has_kinks
 
-__all__ = ["fit_blocks", "fit_rows", "sample_data"]
+__all__ = ["fit_blocks", "fit_rows"]
 
 
 @door()
@@ -186,7 +187,8 @@ def fit_rows(
     count: int,
     options: Mapping[str, Any],
     *,
-    n_starts: int | None = None,
+    searched: Mapping[str, Any] | None = None,
+    deadline: float = np.inf,
     order: Any = None,
     levels: Sequence[Any] = (),
     names: Sequence[str] = (),
@@ -198,11 +200,12 @@ def fit_rows(
 ) -> MoEResults:
     """The fit to blocks; arguments are those of `fit_blocks`, checked.
 
-    `order` has the labels of the classes as the argument `classes` of `moestat.fit`; `levels` are
-    those that the column of each response declares, and `names` are those of several responses;
-    `prior` and `resolution` are those of `moestat.fit`, and `extra` has further fields of the
-    `Data` of the result.  Fits with one `memory` share what does not depend on the number of
-    experts.
+    `searched` says how the default search looks for starts, and `deadline` is a time of
+    `time.monotonic` after which no pass of a climb begins.  `order` has the labels of the classes
+    as the argument `classes` of `moestat.fit`; `levels` are those that the column of each response
+    declares, and `names` are those of several responses; `prior` and `resolution` are those of
+    `moestat.fit`, and `extra` has further fields of the `Data` of the result.  Fits with one
+    `memory` share what does not depend on the number of experts.
     """
     generator, by_name = as_generator(rng), not isinstance(model, Family)
     began = time.perf_counter()
@@ -253,7 +256,8 @@ def fit_rows(
         if (points := saved.points()) is not None:
             LOG.info("going on from %d points of %s", len(points), saved.path)
             starts = [GivenStarts(points)]
-    for rule in checked_starts(starts) if starts is not None else [search_of(n_starts)]:
+    rules = [_search(deadline, **(searched or {}))] if starts is None else checked_starts(starts)
+    for rule in rules:
         if running.interrupted:
             break
         if isinstance(rule, Agreement):
@@ -265,12 +269,30 @@ def fit_rows(
             saved.start(points)
         # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
         running.add_starts(rule.name, points, replace(inner, seen=1))
-    (result,) = succeeded(finish([running], Passes(count, saved), began))
+    with until(deadline):
+        (result,) = succeeded(finish([running], Passes(count, saved), began))
     if saved is not None and InterruptedWarning.__name__ not in result.kinds:
         saved.remove()
     result = replace(result, source=data)
     # Misfits are looked for in the sample of the rows.
     return warn_and_note(result, misfits_in(result, sample_data(result), running.sizes))
+
+
+SEARCHED = "n_starts", "time_limit", "risk"
+"""Arguments of `moestat.fit` that say how the default search looks for starts."""
+
+
+def deadline_after(time_limit: Any) -> float:
+    """The time of `time.monotonic` at which a time limit that begins now is over."""
+    if time_limit is None:
+        return np.inf
+    return time.monotonic() + real_in("time_limit", time_limit, 0.0)
+
+
+def _search(deadline: float, n_starts: Any = None, time_limit: Any = None, risk: Any = None) -> Any:
+    """The default search for starts, which ends by the deadline."""
+    left = np.inf if time_limit is None else max(0.0, deadline - time.monotonic())
+    return search_of(n_starts, time_limit=left, risk=risk)
 
 
 def _surveyed(
@@ -310,25 +332,6 @@ def _surveyed(
     if is_by_expert(model):
         model = with_range(model, np.array([known.low[-1], known.high[-1]]))
     return model, labels, classes, known
-
-
-def sample_data(result: MoEResults) -> Data:
-    """The sample of the rows of a fit to blocks, as the data of a fit."""
-    assert result.data is not None
-    rows: BlockRows = result.source
-    known, family = rows.totals, result.family
-    drawn = known.drawn
-    X = drawn.X.copy() if family.held else drawn.X
-    X[list(family.held)] = 0.0
-    return replace(
-        result.data,
-        X=X.T,
-        y=rows.reader.values(drawn),
-        weight=drawn.weight,
-        groups=drawn.groups,
-        group_weight=None,
-        kept=known.numbers,
-    )
 
 
 def _check(model: Family, known: Known, sampled: Sample, prior: Any, features: Any) -> None:

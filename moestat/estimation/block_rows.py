@@ -12,7 +12,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray, Likelihood
 from moestat.base.validate import as_weights, short
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
-from moestat.estimation.data import numbers_of
+from moestat.estimation.data import Data, numbers_of
 from moestat.estimation.groups import arranged
 from moestat.estimation.progress import passing
 from moestat.estimation.reading.inputs import read_inputs
@@ -60,9 +60,13 @@ class _Rows:
 
 
 def _read(
-    likelihood: Likelihood, block: Any, n_features: int | None, features: Sequence[str] | None
+    likelihood: Likelihood,
+    block: Any,
+    n_features: int | None,
+    features: Sequence[str] | None,
+    every: bool = False,
 ) -> _Rows:
-    """The rows of a block."""
+    """The rows of a block with a weight, or every one."""
     groups = numbers = None
     if isinstance(block, GroupedBlock):
         groups, numbers = block.groups, block.numbers
@@ -78,7 +82,7 @@ def _read(
         raise ValueError(f"X has {X.shape[1]} samples but y has {len(y[0])}")
     weight = as_weights(given, len(y[0]), some=False)
     used = weight > 0
-    if used.all():
+    if every or used.all():
         return _Rows(X, y, weight, used, groups, numbers)
     kept = [None if each is None else each[used] for each in (groups, numbers)]
     X = np.ascontiguousarray(X[:, used])
@@ -173,6 +177,12 @@ class Reader:
         own = _read(family.likelihood, block, family.n_features, self.features)
         return first + np.flatnonzero(own.used) if own.groups is None else np.unique(own.groups)
 
+    def rows(self, block: Block) -> tuple[IntArray, Any]:
+        """Positions of the rows of a block that have a weight, and their groups, or None."""
+        family = self.family
+        own = _read(family.likelihood, block, family.n_features, self.features)
+        return np.flatnonzero(own.used), own.groups
+
     def drawn(self, own: Drawn) -> Sample:
         """The rows of a sample."""
         return self._made(_Rows(own.X, own.y, own.weight, np.ones(own.keys.size, bool), own.groups))
@@ -186,18 +196,28 @@ class Reader:
         found = arranged(X, response, rows.weight, rows.groups)
         return found if self.units is None else found.convert(self.units)
 
-    def values(self, own: Drawn) -> Any:
-        """Responses of a sample as a `Data` has them: numbers, and positions of labels from 1."""
+    def values(self, y: Sequence[np.ndarray]) -> Any:
+        """Responses as a `Data` has them: numbers, and positions of labels from 1."""
         if self.family.likelihood.parts:
-            labels = self.labels or [None] * len(own.y)
+            labels = self.labels or [None] * len(y)
             columns = [
                 column if known is None else _positions(known, column)
-                for known, column in zip(labels, own.y, strict=True)
+                for known, column in zip(labels, y, strict=True)
             ]
             return np.column_stack(columns).astype(np.float64)
         if self.labels:
-            return _positions(self.labels[0], own.y[0])
-        return own.y[0] if len(own.y) == 1 else np.column_stack(own.y)
+            return _positions(self.labels[0], y[0])
+        return y[0] if len(y) == 1 else np.column_stack(y)
+
+    def data(self, like: Data, block: Block) -> tuple[Data, IntArray | None]:
+        """All rows of a block as the data of a fit, and of groups their numbers among all rows."""
+        family = self.family
+        own = _read(family.likelihood, block, family.n_features, self.features, every=True)
+        X = own.X.copy() if family.held else own.X
+        X[list(family.held)] = 0.0
+        y, numbers = self.values(own.y), own.numbers
+        made = replace(like, X=X.T, y=y, weight=own.weight, groups=own.groups, group_weight=None)
+        return made, numbers
 
 
 @dataclass(frozen=True)
@@ -372,7 +392,7 @@ def find_labels(
         return ()
     look = _Looking(likelihood, n_features, blocks.features, 0, 0).labels_of
     united: tuple[Any, ...] = ()
-    for labels in blocks.map(look, threads):
+    for labels in passing(blocks.map(look, threads), len(blocks), None, "labels of classes"):
         united = _united(united, labels) if united else labels
     return united
 
@@ -414,7 +434,7 @@ def survey(
     known: Known | None = None
     drawn: list[Drawn] = []
     begin = [0]
-    for own in blocks.map(look, threads):
+    for own in passing(blocks.map(look, threads), len(blocks), None, "survey"):
         if known is not None and own.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
         known = own if known is None else known.joined(own)

@@ -19,6 +19,7 @@ from moestat.estimation.inference.generalised import (
 )
 from moestat.estimation.inference.on_source import entropy_on_source
 from moestat.estimation.predicting import Predicting
+from moestat.estimation.source_rows import sum_of_source, values_of_source
 
 __all__ = ["Criteria"]
 
@@ -114,6 +115,8 @@ class Criteria(Predicting):
         ``BIC - 2 sum_t w_t log max_i tau_ti`` (Biernacki, Celeux and Govaert 2000).  This is the
         ICL of flexmix, and of mclust with the opposite sign.
         """
+        if self.reads_source:
+            return self.bic - 2.0 * sum_of_source(self, "icl_map", _log_of_largest)
         tau, weight = self.assignments
         return self.bic - 2.0 * float(np.log(tau.max(axis=0)) @ weight)
 
@@ -132,11 +135,13 @@ class Criteria(Predicting):
             raise ValueError(
                 "classes have no R-squared; see bic and plot_calibration for the quality of the fit"
             )
-        if np.ndim(self.rows.y) == 2:
-            what = (
-                "several responses" if self.family.likelihood.parts else "responses of two columns"
-            )
-            raise ValueError(f"{what} have no R-squared")
+        if self.family.likelihood.parts:
+            raise ValueError("several responses have no R-squared")
+        if self.family.likelihood.dtype is np.complex128:
+            raise ValueError("responses of two columns have no R-squared")
+        if self.reads_source:
+            left = sum_of_source(self, "rsquared", _squares_left)
+            return 1.0 - left / float(self.source.totals.squares[-1, -1])
         y = np.asarray(self.rows.y, dtype=np.float64)
         centre = np.average(y, weights=self.weight)
         left = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2
@@ -169,23 +174,31 @@ class Criteria(Predicting):
         """
         if self.family.n_experts == 1 and self.family.likelihood.support is not None:
             return -2.0 * self.llf
+        if self.reads_source:
+            return sum_of_source(self, "deviance", lambda part: part.deviance)
         fitted_units = units(self, "deviance")
         return float(fitted_units.weight @ fitted_units.deviances)
 
     @property
     def pearson_chi2(self) -> float:
         """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, for the models of `deviance`."""
+        if self.reads_source:
+            return sum_of_source(self, "pearson_chi2", lambda part: part.pearson_chi2)
         fitted_units = units(self, "pearson_chi2")
         return float(fitted_units.weight @ fitted_units.pearson**2)
 
     @property
     def resid_pearson(self) -> Any:
         """Pearson residuals (n,), ``(y - mu) / sqrt(V(mu))``, for the models of `deviance`."""
+        if self.reads_source:
+            return values_of_source(self, "resid_pearson", lambda part: part.resid_pearson)
         return self._inputs().like(units(self, "resid_pearson").pearson)
 
     @property
     def resid_deviance(self) -> Any:
         """Deviance residuals (n,), signed roots of the deviance of each row; see `deviance`."""
+        if self.reads_source:
+            return values_of_source(self, "resid_deviance", lambda part: part.resid_deviance)
         fitted_units = units(self, "resid_deviance")
         return self._inputs().like(
             np.sign(fitted_units.y - fitted_units.mean) * np.sqrt(fitted_units.deviances)
@@ -292,3 +305,14 @@ class Criteria(Predicting):
         (50, 5)
         """
         return influence(self, top)
+
+
+def _log_of_largest(part: Any) -> float:
+    """Weighted sum of the logarithms of the largest responsibilities."""
+    tau, weight = part.assignments
+    return float(np.log(tau.max(axis=0)) @ weight)
+
+
+def _squares_left(part: Any) -> float:
+    """Weighted sum of the squares of the residuals."""
+    return float(part.weight @ np.asarray(part.resid) ** 2)

@@ -97,6 +97,7 @@ class Data:
     resolution: tuple[float, ...] | None = None
     # sum of the weights of the groups, where their rows are not here
     group_weight: float | None = None
+    drawn: bool = False  # whether the rows are a sample of those of the fit
 
     @classmethod
     def of(cls, model: Family, X: Any, y: Any, weight: Any = None) -> Data:

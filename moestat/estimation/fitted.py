@@ -326,8 +326,9 @@ class Fitted:
         if self.data is None or not self.has_rows:
             raise ValueError(
                 "the data of the fit are not in memory: the result was stored without the data, or"
-                " it is from blocks or a source, whose rows only robust covariances, bootstraps,"
-                " influence and criteria read again"
+                " it is from blocks or a source, which are read again for residuals, covariances,"
+                " score tests, bootstraps, influence and criteria alone; of such a fit at_sample()"
+                " has a sample of the rows"
             )
         return self.data
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from moestat.base.files import replacing
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_path
+from moestat.estimation.progress import LOG
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.problem import Problem, Request, Value
@@ -78,21 +78,27 @@ class SavedEstimates:
 
     def start(self, points: FloatArray) -> None:
         """Write the points (m, P) from which climbs begin, in the coordinates of the fit."""
-        self._write([self.coordinates.outward(point).tolist() for point in points])
+        try:
+            self._write([self.coordinates.outward(point).tolist() for point in points])
+        except OSError as error:
+            raise _cannot_write(self.path, error) from None
 
     def write(self) -> None:
-        """Write the best point of each start."""
-        self._write([theta for _, theta in self.best.values()])
+        """Write the best point of each start; a disk that fails now does not end the fit."""
+        try:
+            self._write([theta for _, theta in self.best.values()])
+        except OSError as error:
+            LOG.warning("%s; it has the points of an earlier pass", _cannot_write(self.path, error))
 
     def remove(self) -> None:
         """Remove the file: the fit has ended."""
         self.path.unlink(missing_ok=True)
 
     def _write(self, points: list[list[float]]) -> None:
-        temporary = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.tmp")
         text = json.dumps({"of": self.digest, "points": points})
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        with replacing(self.path) as file:
+            file.write(text.encode())
+
+
+def _cannot_write(path: Path, error: OSError) -> ValueError:
+    return ValueError(f"resume: {str(path)!r} cannot be written: {error.strerror or error}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import as_column, check_aligned
 from moestat.estimation.rows import own_inputs, read_groups_of_new, read_new_inputs, read_rows
 from moestat.estimation.source_predictions import predict_to
+from moestat.estimation.source_rows import at_sample, values_of_source
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.model.generate import sample
@@ -100,6 +101,41 @@ class Predicting(Fitted):
     def _inputs(self, X: Any = None) -> Inputs:
         """Inputs of new rows, or those of the fit."""
         return own_inputs(self.rows) if X is None else read_new_inputs(self.family, self.data, X)
+
+    def at_sample(self) -> Self:
+        """Of a fit to blocks or a source, the same fit with the rows of its random sample.
+
+        Residuals, assignments, predictions and plots are then those of these rows, at most
+        100,000, without a pass over the others.  Their weights are scaled, so that they sum to
+        those of all rows.  Covariances, tests and refits are refused: they are those of the fit
+        itself.
+
+        Returns
+        -------
+        MoEResults
+            The fit with the rows of the sample; ``data.kept`` has their numbers among all rows.
+
+        Raises
+        ------
+        ValueError
+            If the fit has all of its rows, or neither rows nor a source.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 1000)
+        >>> blocks = moestat.Blocks.from_arrays(x, x + np.sin(7 * x), rows=300)
+        >>> result = moestat.fit_blocks("gaussian", blocks, n_experts=1, rng=0)
+        >>> result.at_sample().resid.shape
+        (1000,)
+        """
+        if not self.reads_source:
+            raise ValueError(
+                "at_sample: is for fits to blocks or a source, whose rows are not in memory"
+                if self.has_rows
+                else "at_sample: the result was stored without the data and has no source"
+            )
+        return at_sample(self)
 
     def _some(self, X: Any) -> Inputs:
         """Inputs of one row or more."""
@@ -420,6 +456,13 @@ class Predicting(Fitted):
         >>> bool(np.isclose(result.score_samples().sum(), result.llf))
         True
         """
+        if X is None and y is None and self.reads_source:
+            if self.data is not None and self.data.groups is not None:
+                raise ValueError(
+                    "score_samples: a fit with groups to a source has no table of all groups; give"
+                    " rows X, or take at_sample().score_samples()"
+                )
+            return values_of_source(self, "score_samples", type(self).score_samples)
         inputs, data = self._read(X, y, None, groups, grouped=True)
         if data.groups is None:
             rows = encoded_rows(self.family, data, whole=True)
@@ -495,7 +538,11 @@ class Predicting(Fitted):
         ((60, 2), (1, 2))
         """
         self._check_experts()
-        shares = self._shares.view(_Shares)
+        if self.reads_source:
+            found = values_of_source(self, "responsibilities", lambda part: part._shares)
+            shares = found.view(_Shares)
+        else:
+            shares = self._shares.view(_Shares)
         shares.elsewhere = self._responsibilities_of
         return shares
 
@@ -669,6 +716,8 @@ class Predicting(Fitted):
 
         For R responses the shape is (n, R).
         """
+        if self.reads_source:
+            return values_of_source(self, "fittedvalues", lambda part: part.fittedvalues)
         if self._responses:
             return self._beside(None, [response.fittedvalues for response in self._responses])
         return self.predict(None, "mean" if self.family.likelihood.support is None else "proba")
@@ -679,6 +728,8 @@ class Predicting(Fitted):
 
         For R responses the shape is (n, R).
         """
+        if self.reads_source:
+            return values_of_source(self, "resid", lambda part: part.resid)
         if self._responses:
             return self._beside(None, [response.resid for response in self._responses])
         y, likelihood = self.rows.y, self.family.likelihood
@@ -710,6 +761,9 @@ class Predicting(Fitted):
         >>> bool(abs(result.quantile_residuals().mean()) < 0.01)
         True
         """
+        if X is None and y is None and self.reads_source:
+            answer = type(self).quantile_residuals
+            return values_of_source(self, "quantile_residuals()", answer, as_generator(rng))
         if self._responses:
             pairs = zip(self._responses, self._columns(X, y), strict=True)
             source = as_generator(rng)

@@ -35,8 +35,11 @@ _CALLS: ContextVar[tuple[Report, ...]] = ContextVar("calls", default=())
 """Long calls, each made by the one before."""
 
 
-def passing(parts: Iterable[T], count: int, rows: int, what: str) -> Iterator[T]:
-    """Parts of a pass over so many rows as they come; the log says now and then how far it is."""
+def passing(parts: Iterable[T], count: int, rows: int | None, what: str) -> Iterator[T]:
+    """Parts of a pass over so many rows as they come; the log says now and then how far it is.
+
+    In a first pass the number of rows is not known yet, and `rows` is None.
+    """
     began = last_message = time.monotonic()
     for done, part in enumerate(parts, 1):
         yield part
@@ -44,15 +47,10 @@ def passing(parts: Iterable[T], count: int, rows: int, what: str) -> Iterator[T]
         if now > last_message + _SECONDS_BETWEEN_PASSES:
             last_message, share = now, done / count
             left = timedelta(seconds=round((now - began) * (1.0 - share) / share))
-            speed = rows * share / (now - began)
-            LOG.info(
-                "%s: %.0f%% of %d rows, %.3g a second, %s left",
-                what,
-                100.0 * share,
-                rows,
-                speed,
-                left,
-            )
+            of = f"{count} blocks"
+            if rows is not None:
+                of = f"{rows} rows, {rows * share / (now - began):.3g} a second"
+            LOG.info("%s: %.0f%% of %s, %s left", what, 100.0 * share, of, left)
 
 
 class Report:

@@ -213,7 +213,7 @@ class MoEResults(Pictures):
         """Why Wald inference is not valid here; None if there is no reason against it."""
         if self.prior is not None:
             return None
-        if not self.has_rows or self.simpler is None:
+        if not self.has_rows or self.rows.drawn or self.simpler is None:
             return None
         return str(self.simpler) if self.simpler.gain > 0.0 else None
 

@@ -115,7 +115,7 @@ class RunningFit:
             self.labels.append(f"{name} {j}")
 
     def solutions_in_time(
-        self, ends: Sequence[Solution | Unfinished | None]
+        self, ends: Sequence[Solution | Unfinished | None], target: Target
     ) -> list[Solution | None]:
         """The solutions, None where the time was over; if it was for all, the best in one step."""
         finished = [None if isinstance(end, Unfinished) else end for end in ends]
@@ -127,9 +127,8 @@ class RunningFit:
             assert isinstance(best, Unfinished)
             steps = "max_iterations" if hasattr(solver, "max_iterations") else "epochs"
             with until(np.inf):
-                (end,) = drive(
-                    [replace(solver, **{steps: 1}).steps(problem, best.theta)], [problem]
-                )
+                last = replace(solver, **{steps: 1}).steps(problem, best.theta)
+                (end,) = drive([last], [problem], target=target)
             finished[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
         return finished
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from moestat.base.types import IntArray
 from moestat.base.validate import as_generator, is_mapping, is_sequence, positive_int
-from moestat.estimation.block_fits import fit_rows
+from moestat.estimation.block_fits import SEARCHED, deadline_after, fit_rows
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import of_two_columns
+from moestat.estimation.fitting import Settings
 from moestat.estimation.formula_terms import Asked, arguments_of, check_finite, read_terms
 from moestat.estimation.progress import LOG, passing, reported
 from moestat.estimation.random_terms import random_likelihood
@@ -64,6 +65,8 @@ _OPTIONS = (
     *(
         "starts",
         "n_starts",
+        "time_limit",
+        "risk",
         "rng",
         "threads",
         "verbose",
@@ -107,6 +110,7 @@ def fit_source(
     threads = own.get("threads")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
     with reported("fit_formula", own.get("verbose", False), answers=True):
+        deadline = deadline_after(own.get("time_limit"))
         generator = as_generator(own.get("rng"))
         looks, fits = generator.spawn(2)
         seed = int(looks.integers(2**63))
@@ -141,7 +145,8 @@ def fit_source(
             fits,
             count,
             {"n_experts": n_experts, **given},
-            n_starts=own.get("n_starts"),
+            searched={name: own.get(name) for name in SEARCHED},
+            deadline=deadline,
             order=own.get("classes"),
             levels=[seen.levels_of(each) for each in columns],
             names=[text for _, text in columns] if several else (),
@@ -223,10 +228,8 @@ def _check(asked: Asked, known: Sequence[str]) -> None:
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
             f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
-    if asked.options.get("starts") is not None and asked.options.get("n_starts") is not None:
-        raise ValueError(
-            "n_starts applies to the default starts only; leave it out if you give starts"
-        )
+    given: dict[str, Any] = {name: asked.options.get(name) for name in ("starts", *SEARCHED)}
+    Settings(**given)  # refuses what does not go together
 
 
 @dataclass(frozen=True)
@@ -341,6 +344,11 @@ def _complete(table: Table) -> Table:
     """The rows in which nothing is missing, without their index."""
     table, kept = replace(table, index=None), _complete_rows(table)
     return table if kept.size == table.n_rows else table.at(kept)
+
+
+def _complete_in(names: Sequence[str], table: Table) -> Table:
+    """The rows in which nothing is missing in some of the columns."""
+    return table.at(_complete_rows(table.some(names)))
 
 
 def _complete_rows(table: Table) -> IntArray:
@@ -549,9 +557,19 @@ class _Designs(Blocks):
     ) -> Iterator[T]:
         """``function(i, block, labels)`` for every block, with labels of other columns by name."""
         source = self.whole.chosen(list(dict.fromkeys([*self.names, *columns])))
-        work = partial(_with_labels, self.plan, self.parts, self.names, columns, function)
+        away = None
+        if self.plan.moves is not None:
+            first = np.array([part.first for part in self.parts])
+            complete = partial(_complete_in, self.names)
+            away = self.plan.moves.labels_away(source, columns, complete, first, threads)
+        work = partial(_with_labels, self.plan, self.parts, self.names, columns, away, function)
         for found in source.map(work, threads):
             yield from found
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns of the source."""
+        return tuple(self.whole.names)
 
 
 def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> Block:
@@ -584,11 +602,15 @@ def _with_labels(
     parts: Sequence[_Part],
     names: Sequence[str],
     columns: Sequence[str],
+    away: tuple[IntArray, dict[str, np.ndarray]] | None,
     function: Callable[..., T],
     number: int,
     table: Table,
 ) -> list[T]:
-    """What a function finds in the pieces of a part and in further columns."""
+    """What a function finds in the pieces of a part and in further columns.
+
+    `away` has the numbers and labels of rows that other parts than their own take in.
+    """
     part = parts[number]
     own = table.some(names)
     if digest_of(own) != part.digest:
@@ -597,11 +619,16 @@ def _with_labels(
     for name in columns:
         table[name].at(kept).check_missing(f"data: column {name!r}")
     own, numbers = plan.rows_of(number, part, own.at(kept))
-    # Rows of groups that another part takes in have their labels there.
     place = numbers - part.first
-    if np.any((place < 0) | (place >= kept.size)):
-        raise ValueError("groups are split over parts of the source")
-    labels = {name: labels_of(table[name].at(kept[place])) for name in columns}
+    inside = (place >= 0) & (place < kept.size)
+    labels = {name: labels_of(table[name].at(kept[place[inside]])) for name in columns}
+    if away is not None and not inside.all():
+        at = np.searchsorted(away[0], numbers[~inside])
+        order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
+        labels = {
+            name: np.concatenate([values, away[1][name][at]])[order]
+            for name, values in labels.items()
+        }
     return [
         function(
             piece,

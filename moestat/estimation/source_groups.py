@@ -8,7 +8,7 @@ label of each part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -60,6 +60,29 @@ class Gathered:
     def moved(self, number: int) -> int:
         """By how many rows a part has more than before, without those that went away."""
         return sum(table.n_rows for table, _ in self.taken.get(number, ()))
+
+    def labels_away(
+        self,
+        source: Source,
+        columns: Sequence[str],
+        complete: Callable[[Table], Table],
+        first: IntArray,
+        threads: int,
+    ) -> tuple[IntArray, dict[str, np.ndarray]]:
+        """Numbers (m,), ascending, of the rows that other parts take in, and their labels (m,).
+
+        `first` are the numbers of the first complete rows of the parts, which `complete` finds in
+        a table with the columns of the fit and these `columns` of labels.
+        """
+        work = partial(_labels_away, self.column, self.away, columns, complete, first)
+        found = [*source.map(work, threads, sorted(self.away))] if self.away else []
+        numbers = np.concatenate([np.arange(0), *(own for own, _ in found)])
+        order = np.argsort(numbers, kind="stable")
+        labels = {
+            name: np.concatenate([own[name] for _, own in found])[order] if found else numbers
+            for name in columns
+        }
+        return numbers[order], labels
 
     def apply(
         self, number: int, table: Table, numbers: IntArray, stacked: Any
@@ -150,10 +173,10 @@ def _suspicious(
     column: str, limits: Sequence[tuple[Any, Any] | None], number: int, table: Table
 ) -> tuple[int, np.ndarray]:
     """Labels of a part that other parts may have, too."""
-    if limits[number] is None:  # of a source that reads all parts
-        return number, labels_of(table[column])[:0]
-    before, after = limits[number]  # type: ignore[misc]
-    own = table[column]
+    own, limit = table[column], limits[number]
+    if limit is None:  # of a source that reads all parts
+        return number, labels_of(own)[:0]
+    before, after = limit
     labels = np.unique(labels_of(own.at(np.flatnonzero(~own.missing))))
     shared = np.zeros(labels.size, dtype=bool)
     if before is not None:
@@ -176,3 +199,20 @@ def _taken(
         if at.size:
             found.append((label, table.at(at), first[number] + at))
     return found
+
+
+def _labels_away(
+    column: str,
+    away: Mapping[int, np.ndarray],
+    columns: Sequence[str],
+    complete: Callable[[Table], Table],
+    first: IntArray,
+    number: int,
+    table: Table,
+) -> tuple[IntArray, dict[str, np.ndarray]]:
+    """Numbers and labels of the rows of a part that go to an earlier one."""
+    table = complete(table)
+    at = np.arange(0)
+    if number in away:  # else of a source that reads all parts
+        at = np.flatnonzero(np.isin(labels_of(table[column]), away[number]))
+    return first[number] + at, {name: labels_of(table[name].at(at)) for name in columns}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from moestat.base.files import replacing
 from moestat.base.validate import as_path, short
 from moestat.estimation.data import without_rows
 from moestat.estimation.progress import LOG
@@ -136,9 +137,8 @@ def _open(folder: Path, record: dict[str, Any]) -> None:
         return
     if any(folder.iterdir()):
         raise ValueError(f"to: the folder {str(folder)!r} is not empty")
-    temporary = folder / f".{uuid.uuid4().hex}.tmp"
-    temporary.write_text(json.dumps(record, indent=1), encoding="utf-8")
-    temporary.replace(path)
+    with _writing(path) as file:
+        file.write(json.dumps(record, indent=1).encode())
 
 
 def _write(
@@ -171,12 +171,21 @@ def _write(
     asked = {name: table[name].values for name in names}
     found = result.predict(asked, which, q=q) if table.n_rows else np.empty(0)
     columns |= _named(result, np.asarray(found), which, q)
-    temporary = folder / f".{files[number]}.{uuid.uuid4().hex}.tmp"
-    with temporary.open("wb") as file:
+    with _writing(folder / files[number]) as file:
         parquet.write_table(pa.table(columns), file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / files[number])
+
+
+@contextmanager
+def _writing(path: Path) -> Generator[BinaryIO]:
+    """A file that is there as a whole or not at all; a disk that fails is told in a sentence."""
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise ValueError(
+            f"to: {path.name} cannot be written: {error.strerror or error}; the same call goes on"
+            " with the parts that are missing"
+        ) from None
 
 
 def _named(result: Any, found: np.ndarray, which: str, q: Any) -> dict[str, Any]:

@@ -85,7 +85,13 @@ def response_rules(
     if family.likelihood.counts:
         ends = [_ends(law, *pair) for law, pair in zip(frozen, pairs, strict=True)]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
-        yield from _counts(low.min(axis=0), high.max(axis=0))
+        rules = _counts(low.min(axis=0), high.max(axis=0))
+        if family.likelihood.dtype is not np.complex128:
+            yield from rules
+            return
+        trials = np.broadcast_to(frozen[0].support()[1], pairs[0][0].shape)[0]
+        for chunk, rule in rules:
+            yield chunk, replace(rule, y=rule.y + 1j * trials[chunk][rule.owner, None])
         return
     low = np.concatenate([_tail_end(law.cdf, family, rises=True) for law in frozen])
     high = np.concatenate([_tail_end(law.sf, family, rises=False) for law in frozen])

@@ -10,7 +10,7 @@ flat valley, a line search takes that step, and BFGS goes on from the Hessian wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -92,6 +92,10 @@ class QuasiNewton(Newton):
             region = Region(theta, current.gradient, current.hessian, metric, *box)
             move, radius = _predict_gain(region, radius, tolerance)
             if move.decrease <= smallest_decrease(current.value, tolerance):
+                if region.is_plain() and move.length <= 0.5 * radius:
+                    # The last step is known, and needs no pass, as in Newton's method.
+                    theta = np.clip(theta + move.step, *box)
+                    current = replace(current, value=current.value - move.decrease)
                 return End(theta, "converged", spent), current
             if spent >= max_iterations:
                 return End(theta, "iteration limit", spent), current

@@ -155,7 +155,7 @@ def test_partitions_on_dask_workers(rows, processes):
     family = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=2)
     local = fit_blocks(family, Blocks.from_arrays(X, y, rows=1250), starts=starts, rng=0)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=processes, dashboard_address="127.0.0.1:0"
     )
     with cluster, distributed.Client(cluster):
         blocks = Blocks.from_dask(da.from_array(X, chunks=(1250, 2)), da.from_array(y, chunks=1250))
@@ -173,8 +173,7 @@ def test_what_needs_the_rows_says_that_they_are_not_there(rows):
     assert "5000" in str(result.summary())
     assert np.isfinite(result.predict(X[:3])).all()
     for call in (
-        lambda: result.resid,
-        lambda: result.responsibilities,
+        lambda: result.simulate(),
         lambda: result.profile("b[0]"),
     ):
         with pytest.raises(ValueError, match="without the data"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import signal
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -125,6 +127,38 @@ def test_a_file_of_another_fit_is_refused(rows, tmp_path):
         fit_blocks("gaussian", blocks, resume=3, **HOW)
 
 
+def failing_after(count):
+    """A rename that fails after so many files."""
+    rename, done = Path.replace, []
+
+    def replace(self, target):
+        done.append(target)
+        if len(done) > count:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(self, target)
+
+    return replace
+
+
+def test_a_disk_that_fails_at_the_beginning_is_told_before_the_fit(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "replace", failing_after(0))
+    with pytest.raises(ValueError, match=r"resume: '.*fit.json' cannot be written: Input/output"):
+        fit_blocks("gaussian", Blocks(Reading(rows, 0, None), PARTS), resume=tmp_path / "fit.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_fails_later_does_not_end_the_fit(rows, tmp_path, monkeypatch, caplog):
+    blocks = Blocks(Reading(rows, 0, None), PARTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        whole = fit_blocks("gaussian", blocks, **HOW)
+        monkeypatch.setattr(Path, "replace", failing_after(1))
+        found = fit_blocks("gaussian", blocks, resume=tmp_path / "fit.json", **HOW)
+    assert np.array_equal(found.theta, whole.theta)
+    assert "cannot be written: Input/output error; it has the points of an earlier" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
 def test_rows_in_memory_have_no_file(rows):
     table = {"x": rows[0], "y": rows[1]}
     with pytest.raises(
@@ -142,7 +176,7 @@ def test_a_lost_scheduler_leaves_the_estimate_so_far(rows, tmp_path):
 
     def cluster_of():
         return distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
         )
 
     def slow(x):

@@ -155,6 +155,12 @@ def test_a_formula_has_the_same_fit_on_every_source(name, kind, folder, in_memor
     same(fitted(formula, SOURCES[kind](folder), options), in_memory(name))
 
 
+def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, monkeypatch):
+    monkeypatch.setattr("moestat.estimation.jobs.MANY", 1)
+    for formula, options in (FORMULAS["rows"], ("y ~ t + sex | sex", {"equal": {"a": [["sex"]]}})):
+        same(fitted(formula, folder, options), fitted(formula, frame, options))
+
+
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""

@@ -26,10 +26,11 @@ CASES = {
 }
 
 
+CLINICS = {"groups": "clinic", "strata": "zone"}
+
 NO_EXPECTED = {
     "groups": "'expected': not available with groups",
     "several": "expected information are integrals over one response",
-    "trials": "a density there is beyond the range of float64",
 }
 """What has no expected information in memory either."""
 
@@ -51,6 +52,8 @@ def frame():
             "s": s,
             "f": trials - s,
             "town": [f"town {i}" for i in rng.integers(0, 40, N)],
+            "clinic": [f"clinic {i % 37}" for i in who],
+            "zone": [f"zone {i % 37 % 3}" for i in who],
             "land": rng.choice(["east", "west"], N),
         }
     )
@@ -120,8 +123,24 @@ def test_groups_of_the_fit_are_its_clusters(fits):
         found.get_robustcov_results("cluster").theta_bse,
         whole.get_robustcov_results("cluster").theta_bse,
     )
-    with pytest.raises(ValueError, match="groups: a fit with groups to a source has clusters that"):
-        found.get_robustcov_results("cluster", groups="town")
+
+
+@pytest.mark.parametrize("given", [{"groups": "clinic"}, {"strata": "zone"}, CLINICS, {}], ids=str)
+def test_clusters_of_groups_are_columns_too(fits, frame, given):
+    """Rows of groups that begin in one row group and end in the next have their labels there."""
+    whole, found = fits("groups")
+    assert found.source.blocks.plan.moves.taken
+    for kind in ["survey"] if "strata" in given else ["cluster", "survey"]:
+        labels = {name: frame[column] for name, column in given.items()}
+        wanted = whole.get_robustcov_results(kind, **labels)
+        close(found.get_robustcov_results(kind, **given).theta_bse, wanted.theta_bse)
+
+
+def test_groups_that_lie_in_several_clusters_are_refused_by_name(fits, frame):
+    whole, found = fits("groups")
+    for fit, labels in ((whole, frame["town"]), (found, "town")):
+        with pytest.raises(ValueError, match=r"rows of group \d+ of the fit have several labels"):
+            fit.get_robustcov_results("cluster", groups=labels)
 
 
 @pytest.mark.parametrize("name", ["weights", "groups", "trials"])
@@ -185,9 +204,91 @@ def test_what_a_source_cannot_answer_is_refused_by_name(fits, frame):
         found.get_robustcov_results("cluster")
     with pytest.raises(ValueError, match="top must be"):
         found.influence(top=0)
-    for ask in ("resid", "responsibilities", "rsquared"):
-        with pytest.raises(ValueError, match="only robust covariances, bootstraps, influence"):
-            getattr(found, ask)
+    with pytest.raises(ValueError, match=r"from blocks or a source, which are .* at_sample\(\)"):
+        found.profile("a[0,t]")
+
+
+ROWS = {
+    "fittedvalues": lambda fit: fit.fittedvalues,
+    "resid": lambda fit: fit.resid,
+    "quantile_residuals": lambda fit: fit.quantile_residuals(0),
+    "responsibilities": lambda fit: fit.responsibilities,
+    "score_samples": lambda fit: fit.score_samples(),
+}
+SUMS = ("rsquared", "icl_map")
+
+
+@pytest.mark.parametrize("ask", ROWS)
+@pytest.mark.parametrize("name", CASES)
+def test_values_of_all_rows_are_those_in_memory(name, ask, fits):
+    """By one pass, in the order of the source, whatever parts the rows of a group are in."""
+    whole, found = fits(name)
+    if name == "groups" and ask == "score_samples":
+        with pytest.raises(ValueError, match="a fit with groups to a source has no table of all"):
+            ROWS[ask](found)
+        return
+    here, there = np.asarray(ROWS[ask](found)), np.asarray(ROWS[ask](whole))
+    assert here.shape == there.shape
+    if ask == "quantile_residuals" and name in ("trials", "several"):  # counts draw at random
+        assert here.std(axis=0) == pytest.approx(there.std(axis=0), rel=0.05)
+        close(ROWS[ask](found), here)
+        here, there = (each[:, 0] if name == "several" else each * 0 for each in (here, there))
+    np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("ask", SUMS)
+def test_sums_over_all_rows_are_those_in_memory(name, ask, fits):
+    whole, found = fits(name)
+    if ask == "rsquared" and name in ("trials", "several"):
+        for each in (whole, found):
+            with pytest.raises(ValueError, match="have no R-squared"):
+                each.rsquared  # noqa: B018
+        return
+    assert getattr(found, ask) == pytest.approx(getattr(whole, ask), rel=1e-8)
+
+
+def test_residuals_of_a_generalised_linear_model(frame, path):
+    how = {"n_experts": 1, "rng": 0, "family": "poisson", "weights": "w"}
+    whole, found = (fit_formula("s ~ t + sex", data, **how) for data in (frame, path))
+    for ask in ("resid_pearson", "resid_deviance", "deviance", "pearson_chi2"):
+        np.testing.assert_allclose(getattr(found, ask), getattr(whole, ask), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_sample_has_what_rows_in_memory_have(name, fits):
+    """It is all rows with a weight here."""
+    whole, found = fits(name)
+    small = found.at_sample()
+    assert small.nobs == pytest.approx(whole.nobs)
+    rows = small.data.kept
+    order = np.argsort(rows, kind="stable")
+    for ask in ("resid", "responsibilities"):
+        here, there = (np.asarray(ROWS[ask](fit)) for fit in (small, whole))
+        np.testing.assert_allclose(here[order], there[rows[order]], rtol=1e-6, atol=1e-7)
+    assert np.shape(small.quantile_residuals(0))[0] == rows.size
+    for ask in (small.get_robustcov_results, small.bootstrap, small.influence):
+        with pytest.raises(ValueError, match="ask the fit itself for covariances, tests and ref"):
+            ask(*["HC0"] * (ask == small.get_robustcov_results))
+    with pytest.raises(ValueError, match="at_sample: is for fits to blocks or a source"):
+        whole.at_sample()
+
+
+def test_values_that_do_not_fit_into_memory_are_refused(fits, monkeypatch):
+    _, found = fits("weights")
+    monkeypatch.setattr("moestat.base.memory.available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"resid: values of 2,400 rows .* at_sample\(\).resid"):
+        found.resid  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["weights", "groups", "trials", "several"])
+def test_score_tests_are_those_in_memory(name, fits):
+    whole, found = fits(name)
+    j = int(np.flatnonzero(whole.theta_bse > 0.0)[-1])
+    theta = whole.theta.copy()
+    theta[j] += 2.0 * whole.theta_bse[j]
+    one, other = (moestat.score_test(fit, theta, df=1) for fit in (whole, found))
+    assert other.statistic == pytest.approx(one.statistic, rel=1e-6)
 
 
 def test_clusters_with_missing_labels_are_refused(frame, tmp_path):

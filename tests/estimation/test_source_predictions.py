@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -140,6 +142,28 @@ def test_a_call_that_was_killed_goes_on_where_it_was(result, frame, path, tmp_pa
     assert whole["mean"].to_numpy() == pytest.approx(np.asarray(result.predict(frame)), rel=1e-12)
     assert {file: file.stat().st_mtime_ns for file in there} == there
     assert len(list(folder.iterdir())) == 6
+
+
+def test_a_disk_on_which_files_cannot_be_renamed_is_told_in_a_sentence(
+    result, frame, path, tmp_path, monkeypatch
+):
+    """No half of a part is left, and the same call writes what is missing."""
+    folder, rename = tmp_path / "out", Path.replace
+
+    def fails(self, target):
+        if "part-00002" in str(target):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(ValueError, match=r"to: part-00002.parquet cannot be written: Stale file"):
+        result.predict(path, to=folder)
+    assert not list(folder.glob(".*.tmp"))
+    assert not (folder / "part-00002.parquet").exists()
+    monkeypatch.undo()
+    result.predict(path, to=folder)
+    whole = pd.concat(parts(folder))
+    assert whole["mean"].to_numpy() == pytest.approx(np.asarray(result.predict(frame)), rel=1e-12)
 
 
 def test_another_fit_or_source_is_not_mixed_in(result, classes, frame, path, tmp_path):

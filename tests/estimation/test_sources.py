@@ -12,7 +12,7 @@ import pytest
 
 import moestat
 from moestat import Blocks, fit_formula
-from moestat.base.warnings import MoEWarning
+from moestat.base.warnings import InterruptedWarning, MoEWarning
 from moestat.estimation.starts import GivenStarts
 
 pytest.importorskip("pyarrow")
@@ -214,7 +214,7 @@ def test_partitions_on_dask_workers(processes, folder, frame):
     formula = "log(price) ~ area + region | area"
     whole = fit_formula(formula, frame, n_experts=2, rng=0)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=processes, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=processes, dashboard_address="127.0.0.1:0"
     )
     with cluster, distributed.Client(cluster):
         same(fit_formula(formula, dd.from_pandas(frame, npartitions=4), n_experts=2, rng=0), whole)
@@ -237,7 +237,7 @@ def test_a_worker_that_is_killed_during_a_pass_is_replaced(folder, frame, tmp_pa
     formula = "log(price) ~ mortal(area) + region | area"
     whole = fit_formula(formula, frame, n_experts=2, rng=0)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
     )
     with cluster, distributed.Client(cluster):
         same(fit_formula(formula, dd.read_parquet(folder), n_experts=2, rng=0), whole)
@@ -250,7 +250,9 @@ CENTRED = {"centred": lambda x: x - np.mean(x)}
 @pytest.mark.parametrize(
     ("formula", "options", "message"),
     [
-        ("price ~ area", {"time_limit": 1.0}, "time_limit: is for data in memory; a fit to a so"),
+        ("price ~ area", {"solver": None}, "solver: is for data in memory; a fit to a so"),
+        ("price ~ area", {"time_limit": -1.0}, "time_limit must be a number"),
+        ("price ~ area", {"risk": 2.0}, "risk must be a number"),
         ("price ~ area", {"solver": moestat.solvers.Newton()}, "solver: is for data in memory"),
         ("price ~ area", {"compress": "auto"}, "compress: is for data in memory"),
         ("price ~ area | area | region", {}, "differs within a group, as 'area' does"),
@@ -265,7 +267,7 @@ CENTRED = {"centred": lambda x: x - np.mean(x)}
         ("price ~ centred(area)", {"scope": CENTRED}, "in one row depends on other rows"),
         ("scale(price) ~ area", {}, r"'scale\(price\)' in one row depends on other rows"),
         ("price ~ lag(area)", {}, "depends on other rows|missing"),
-        ("price ~ area", {"starts": [GivenStarts([[0.0]])], "n_starts": 3}, "n_starts applies to"),
+        ("price ~ area", {"starts": [GivenStarts([[0.0]])], "n_starts": 3}, "apply to the default"),
         ("price ~ height", {}, "data has no column 'height'"),
         ("price ~ area", {"weights": "height"}, "data has no column 'height'"),
         ("price ~ area", {"missing": "keep"}, "missing must be one of"),
@@ -419,3 +421,25 @@ def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
         other = fit_formula(formula, lazy.collect(), **how)
     assert result.has_rows
     assert np.array_equal(result.theta, other.theta)
+
+
+def test_a_time_limit_ends_the_fit_between_two_passes(folder):
+    with pytest.warns(InterruptedWarning, match="the time of the fit was over"):
+        found = fit_formula("price ~ area", folder, rng=0, time_limit=0.0)
+    assert found.certificate.status == "time limit"
+    assert found.source is not None
+    late = fit_formula("price ~ area", folder, rng=0, time_limit=600.0)
+    assert late.certificate.certified
+    assert late.llf >= found.llf
+
+
+def test_the_risk_says_how_long_the_search_goes_on(folder, frame):
+    """The same numbers of runs as in memory, where the sample is all rows."""
+    formula = "log(price) ~ area + year | area"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        runs = [
+            fit_formula(formula, folder, rng=0, n_experts=3, risk=risk).certificate.n_starts
+            for risk in (0.0, 1.0)
+        ]
+    assert runs[0] > runs[1]

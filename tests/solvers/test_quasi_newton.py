@@ -199,3 +199,34 @@ def test_a_hessian_of_many_scales_gives_a_definite_matrix_over_any_coordinates(h
         assert len(region.at) == size - held
         for at in (np.arange(size), rng.permutation(size)[: size // 2]):
             np.linalg.cholesky(matrix[np.ix_(at, at)])
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_known_last_step_is_taken_where_curvatures_have_digits(name):
+    """The tolerance is a gain; the step that is left doubles the right digits of the estimate."""
+    problem, truth = drawn(name)
+    finest = solve(Newton(tolerance=1e-13), problem, truth)
+    left = Region(
+        finest.theta,
+        np.zeros(truth.size),
+        finest.information,
+        problem.metric(finest.theta),
+        *problem.family.box_at(finest.theta),
+    )
+    assert left.is_plain()
+    lower, upper = problem.family.box_at(finest.theta)
+    moved = finest.theta + 1e-2 * np.random.default_rng(0).normal(size=truth.size)
+    start = problem.family.pin(np.clip(moved, lower, upper))
+    for solver in (Newton(), QuasiNewton(tolerance=1e-9)):
+        found = solve(solver, problem, start)
+        assert found.certificate.status == "converged"
+        assert np.max(np.abs(found.theta - finest.theta)) < 1e-8
+
+
+def test_no_step_is_taken_along_a_curvature_that_rounding_may_have_made():
+    problem, _ = drawn("gaussian")
+    P = problem.family.n_params
+    bent = np.diag(np.append(np.ones(P - 1), 1e-9))
+    box = np.full(P, -np.inf), np.full(P, np.inf)
+    assert Region(np.zeros(P), np.zeros(P), np.eye(P), np.eye(P), *box).is_plain()
+    assert not Region(np.zeros(P), np.zeros(P), bent, np.eye(P), *box).is_plain()

@@ -1,4 +1,5 @@
 import dataclasses
+import errno
 import os
 import sqlite3
 
@@ -407,6 +408,52 @@ def test_without_file_locks_stores_can_be_read_but_not_written(path, spec, monke
     with pytest.raises(SweepError, match=r"needs the file locks of a POSIX system: on Windows"):
         fill(path, spec)
     assert len(read_all(path)) == 2
+
+
+MOUNTS = """\
+1 0 8:1 / / rw - ext4 /dev/root rw
+2 1 0:40 / {folder} rw,relatime shared:7 - {kind} server:/export rw
+"""
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "lustre", "fuse.sshfs"])
+def test_stores_on_network_disks_are_read_but_not_written(path, spec, monkeypatch, kind):
+    fill(path, spec, limit=2)
+    table = path.parent / "mountinfo"
+    monkeypatch.setattr("moestat.sweep.store.disks._MOUNTS", table)
+    table.write_text(MOUNTS.format(folder=path.parent, kind=kind))
+    message = rf"on a network disk \({kind}\), .*: run into a file on a local disk, and copy it"
+    with pytest.raises(SweepError, match=message):
+        fill(path, spec)
+    assert len(read_all(path)) == 2
+    assert holder_of(path) is None
+    table.write_text(MOUNTS.format(folder=path.parent, kind="xfs"))
+    assert len(fill(path, spec)) > 2
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EIO, errno.ESTALE])
+def test_a_disk_whose_locks_fail_is_refused_in_a_sentence(path, spec, monkeypatch, number):
+    fill(path, spec, limit=2)
+
+    def fails(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("moestat.sweep.store.lock.fcntl.flock", fails)
+    with pytest.raises(SweepError, match=f"cannot lock the store .*: {os.strerror(number)}"):
+        fill(path, spec)
+    assert len(read_all(path)) == 2
+    monkeypatch.undo()
+    assert len(fill(path, spec)) > 2
+
+
+def test_a_disk_without_shared_memory_is_refused(path, spec, monkeypatch):
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        "moestat.sweep.store.store.sqlite3.connect",
+        lambda *args, **options: connect(":memory:", **options),  # has no log either
+    )
+    with pytest.raises(SweepError, match="its disk has no shared memory for the log of SQLite"):
+        fill(path, spec)
 
 
 def test_a_lock_left_behind_is_taken_over(path):

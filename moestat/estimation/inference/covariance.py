@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ __all__ = [
     "AtInputs",
     "check_kind_of_covariance",
     "information_at",
+    "information_of",
     "middle",
     "middle_of_survey",
     "robust_covariance",
@@ -162,7 +163,21 @@ def middle_of_survey(
 def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
     """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
     noise = _residuals(family, data, theta)[1] if family.is_regression else None
+    if (given := family.likelihood.given) is not None:
+        # The numbers of trials of the rows are known, as their inputs are.
+        family = replace(family, likelihood=given(data.y))
     return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
+
+
+def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+    """Expected information (P, P), or the products of the scores where there is none.
+
+    Densities of groups and of several responses have no expected information here.
+    """
+    if data.begin is None and not family.likelihood.parts:
+        return information_at(family, data, theta)
+    scores = rows_of_scores(family, data, theta)
+    return (scores * data.units[:, None]).T @ scores
 
 
 def check_kind_of_covariance(result: Any, kind: str, groups: Any, strata: Any) -> bool:

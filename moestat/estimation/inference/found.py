@@ -18,7 +18,14 @@ from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
-__all__ = ["Found", "check_likelihood", "check_maximum", "found", "inverse_of_free", "llf_at"]
+__all__ = [
+    "Found",
+    "check_likelihood",
+    "check_maximum",
+    "found",
+    "inverse_of_free",
+    "llf_at",
+]
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,15 @@ def check_maximum(result: Any) -> None:
         )
 
 
+def _check_all_rows(result: Any) -> None:
+    """Refuse a fit that has a sample of its rows, of which covariances and tests know nothing."""
+    if result.data is not None and result.data.drawn:
+        raise ValueError(
+            "at_sample() has a sample of the rows of the fit, for residuals, assignments and"
+            " plots; ask the fit itself for covariances, tests and refits"
+        )
+
+
 def llf_at(result: Any, theta: FloatArray) -> float:
     """The log-likelihood of the data of a fit at other parameters (P,), in the user's units."""
     family, data = result.family, encoded_rows(result.family, result.rows)
@@ -135,6 +151,7 @@ def found(result: Any, *, mode: bool = False, passes: bool = False) -> Found:
     """
     if not mode:
         check_maximum(result)
+    _check_all_rows(result)
     inner = result.standard or result
     coordinates = None if result.standard is None else inner.coordinates
     if passes and result.reads_source:

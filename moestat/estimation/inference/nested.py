@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, is_mapping, positive_int
-from moestat.estimation.inference.covariance import information_at
+from moestat.estimation.inference.covariance import information_of
 from moestat.estimation.inference.found import check_likelihood, check_maximum, found, llf_at
 from moestat.estimation.inference.hypotheses import (
     TestResult,
@@ -17,6 +17,7 @@ from moestat.estimation.inference.hypotheses import (
     chi_square,
     likelihood_ratio,
 )
+from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
 from moestat.solvers.rules import ZERO_CURVATURE
@@ -221,7 +222,8 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     -------
     TestResult
         ``s' I^-1 s`` with the score s and the expected information I of the free parameters at
-        theta.  (The observed information need not be positive definite there.)
+        theta.  (The observed information need not be positive definite there.)  If the fit has
+        groups or several responses, I is the sum of the outer products of the scores.
 
     Raises
     ------
@@ -242,20 +244,26 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     """
     df = positive_int("df", df)
     check_likelihood("score_test", full.family)
-    inner = found(full)
-    units = inner.data.size if inner.data.begin is None else inner.data.begin.size
-    if df > units:
-        what = "rows" if inner.data.begin is None else "groups"
-        raise ValueError(f"df must be at most the number of {what}, {units}, got {df}")
+    inner = found(full, passes=True)
+    grouped = full.data is not None and full.data.groups is not None
+    if not full.reads_source:
+        units = inner.data.size if inner.data.begin is None else inner.data.begin.size
+        if df > units:
+            what = "groups" if grouped else "rows"
+            raise ValueError(f"df must be at most the number of {what}, {units}, got {df}")
     values = as_floats("theta", theta, (full.family.n_params,))
     if inner.coordinates is not None:
         values = inner.coordinates.inward(values)
-    evaluation = inner.problem.evaluate(Request(Objective.OBSERVED, values))
+    if full.reads_source:
+        gradient, information = score_on_source(inner, values)
+    else:
+        gradient = inner.problem.evaluate(Request(Objective.SCORE, values)).gradient
+        information = information_of(inner.family, inner.data, values)
     free = inner.free
-    information = information_at(inner.family, inner.data, values)[np.ix_(free, free)]
+    information = information[np.ix_(free, free)]
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     if np.linalg.eigvalsh(information / np.outer(scale, scale))[0] <= ZERO_CURVATURE:
         raise ValueError("theta: the expected information there is singular")
-    score: FloatArray = -evaluation.gradient[free] / scale
+    score: FloatArray = -gradient[free] / scale
     solved = np.linalg.solve(information / np.outer(scale, scale), score)
     return chi_square("score", float(score @ solved), df)

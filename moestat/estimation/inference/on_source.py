@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import short
 from moestat.estimation.block_rows import BlockRows, Reader
 from moestat.estimation.blocks import Block
+from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.covariance import (
     information_at,
+    information_of,
     middle_of_survey,
     rows_of_scores,
     scale_of_clusters,
@@ -22,18 +24,36 @@ from moestat.estimation.inference.covariance import (
 from moestat.estimation.inference.found import Found, found
 from moestat.metrics.information import score_products
 from moestat.model.family import Family
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Sample
 
-__all__ = ["covariance_on_source", "entropy_on_source", "top_rows"]
+T = TypeVar("T")
+
+__all__ = ["covariance_on_source", "entropy_on_source", "score_on_source", "top_rows"]
 
 _CLUSTERS, _STRATA = "groups", "strata"
+
+
+@runtime_checkable
+class WithColumns(Protocol):
+    """Blocks of a source that has further columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        ...
+
+    def map_labels(
+        self, columns: Sequence[str], function: Callable[..., T], threads: int
+    ) -> Iterator[T]:
+        """``function(i, block, labels)`` for every block, with labels of some columns by name."""
+        ...
 
 
 def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> FloatArray:
     """A covariance (P, P) in the user's coordinates, as `robust_covariance`, by one pass.
 
-    `groups` and `strata` are names of columns of the source; without `groups` those of a fit with
-    groups are its own.
+    `groups` and `strata` are names of columns of the source, in which the rows of a group of the
+    fit have one label; without `groups` each group of the fit is a cluster.
     """
     inner = found(result, mode=True, passes=True)
     rows, family, theta = inner.data, inner.family, inner.theta
@@ -47,12 +67,12 @@ def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> Fl
             n = result.n_independent
             M = M * (n / (n - result.edf))
         return inner.outward_matrix(V @ M @ V)
-    if result.data.groups is not None and (groups, strata) == (None, None):
+    if kind == "cluster" and result.data.groups is not None and groups is None:
         M, count = np.zeros((family.n_params,) * 2), 0
         for squares, number in rows.map_parts(partial(_squares, family, theta)):
             M, count = M + squares, count + number
         return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
-    M = _middle_of_labels(rows, family, theta, kind, groups, strata, result.data.groups is not None)
+    M = _middle_of_labels(rows, family, theta, kind, groups, strata)
     return inner.outward_matrix(V @ M @ V)
 
 
@@ -91,20 +111,14 @@ def _middle_of_labels(
     kind: str,
     groups: Any,
     strata: Any,
-    has_groups: bool,
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich of clusters, or of strata of clusters."""
     asked = {_CLUSTERS: groups, _STRATA: strata}
     columns = {name: given for name, given in asked.items() if given is not None}
     if kind == "cluster" and not columns:
         raise ValueError("groups: 'cluster' needs the name of a column of the source")
-    if has_groups and columns:
-        raise ValueError(
-            f"{next(iter(columns))}: a fit with groups to a source has clusters that are its own"
-            " groups; leave it out, or read the table into memory"
-        )
-    map_labels = getattr(rows.blocks, "map_labels", None)
-    if columns and map_labels is None:
+    blocks = rows.blocks
+    if columns and not isinstance(blocks, WithColumns):
         raise ValueError(
             f"{next(iter(columns))}: blocks have columns only for inputs, response and weights;"
             " fit a formula to a source that has the column"
@@ -114,17 +128,17 @@ def _middle_of_labels(
             raise ValueError(
                 f"{name}: for a fit to a source, give the name of a column, got {short(given)}"
             )
-        if given not in rows.blocks.whole.names:  # type: ignore[attr-defined]
-            known = ", ".join(rows.blocks.whole.names)  # type: ignore[attr-defined]
+        assert isinstance(blocks, WithColumns)
+        if given not in blocks.columns:
+            known = ", ".join(blocks.columns)
             raise ValueError(f"{name}: the source has no column {given!r}; it has {known}")
     work = partial(_sums_by_labels, family, theta, rows.reader, columns)
     sums: dict[tuple[Any, ...], FloatArray] = {}
     # Without clusters each row is one: of a stratum the number, and the sum of their squares.
     alone: dict[tuple[Any, ...], list[Any]] = {}
-    names = [*columns.values()]
     each = _plain(rows, work)
-    if map_labels is not None and columns:
-        each = map_labels(names, work, rows.threads)
+    if columns and isinstance(blocks, WithColumns):
+        each = blocks.map_labels([*columns.values()], work, rows.threads)
     for found_in_part in each:
         for labels, number, total, square in found_in_part:
             if groups is None:
@@ -142,7 +156,8 @@ def _middle_of_labels(
             "; take HC0, or larger groups",
         )
     if groups is None:
-        return sum(_of_stratum(labels, *stratum_sums) for labels, stratum_sums in alone.items())  # type: ignore[return-value]
+        middles = [_of_stratum(labels, *stratum_sums) for labels, stratum_sums in alone.items()]
+        return np.sum(middles, axis=0)
     scores = np.array([*sums.values()])
     if kind == "cluster":
         return scores.T @ scores * scale_of_clusters(len(scores))
@@ -174,9 +189,11 @@ def _sums_by_labels(
     Where rows are not in clusters also the sum (P, P) of the outer products.
     """
     part = reader.sample(block)
-    scores = rows_of_scores(family, part, theta) * part.weight[:, None]
-    used = reader.names(block, 0)
+    scores = rows_of_scores(family, part, theta) * part.units[:, None]
+    used, groups_of_rows = reader.rows(block)
     used_labels = [labels[name][used] for name in columns.values()]
+    if groups_of_rows is not None:
+        used_labels = [grouped_labels(groups_of_rows, each) for each in used_labels]
     codes = [np.unique(each, return_inverse=True) for each in used_labels]
     pairs, place = np.zeros((1, 0), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
     if codes:
@@ -204,6 +221,23 @@ def _of_stratum(labels: Sequence[Any], number: int, total: Any, square: Any) -> 
             " stratum"
         )
     return (square - np.outer(total, total) / number) * (number / (number - 1.0))
+
+
+def score_on_source(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Gradient (P,) of minus the log-likelihood, and the information (P, P), at parameters (P,)."""
+    rows = inner.data
+    assert isinstance(rows, BlockRows)
+    gradient, information = np.zeros(theta.size), np.zeros((theta.size,) * 2)
+    for own, of_part in rows.map_parts(partial(_score_and_information, inner.family, theta)):
+        gradient, information = gradient + own, information + of_part
+    return gradient, information
+
+
+def _score_and_information(
+    family: Family, theta: FloatArray, part: Sample
+) -> tuple[FloatArray, FloatArray]:
+    evaluation = Problem(family, part).evaluate(Request(Objective.SCORE, theta))
+    return evaluation.gradient, information_of(family, part, theta)
 
 
 def entropy_on_source(result: Any) -> float:

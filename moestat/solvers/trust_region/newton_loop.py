@@ -36,6 +36,7 @@ from moestat.solvers.trust_region.region import (
     call_find_step,
     forget,
     is_indefinite,
+    is_plain,
     region_arrays,
     step_address,
 )
@@ -130,9 +131,9 @@ def _advance(new, bounds, limits, ends, points, state, region):
         point = point if point > lower[j] else lower[j]
         trial[j] = point if point < upper[j] else upper[j]
     if is_converged(predicted, length, numbers[_RADIUS], numbers[_VALUE], tolerance):
-        # The last step is known, and needs no pass: it doubles the number of right digits.  Where
-        # its curvature is less than that of one row, rounding may have made it.
-        if 0.5 * length * length <= predicted:
+        # The last step is known, and needs no pass: it doubles the number of right digits, where
+        # the curvatures have digits and the step is so short that the model holds.
+        if is_plain(region) and length <= 0.5 * numbers[_RADIUS]:
             numbers[_VALUE] -= predicted
             for j in range(theta.size):
                 theta[j] = trial[j]

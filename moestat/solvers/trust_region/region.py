@@ -298,6 +298,12 @@ def is_indefinite(region):
 
 
 @device
+def is_plain(region):
+    """Whether the last step is Newton's, by curvatures that all have at least half their digits."""
+    return region[0][region[0].size - 1] == _WHOLE
+
+
+@device
 def bends_down(region):
     """Whether the last model has a negative curvature over its free coordinates."""
     integers, basis = region
@@ -433,6 +439,11 @@ class Region:
         self.at = integers[: self.n_free]
         self.factor = basis[n_params : 2 * n_params]
         self.curvatures = basis[2 * n_params, : self.n_free]
+
+    def is_plain(self) -> bool:
+        """Whether a step inside the region is Newton's, by curvatures with half of their digits."""
+        known = self.curvatures
+        return not known.size or bool(known[0] > math.sqrt(TRUST.rounding) * known[-1])
 
     def step(self, radius: float, null: float = TRUST.rounding) -> BoxStep:
         """A step that decreases the model inside the box and the region.

@@ -78,6 +78,8 @@ class Kind(Generic[S, T]):
     """``latex(summaries)``: the main table of a report in LaTeX."""
     sizes: tuple[str, ...] = ("screen",)
     """What figures are for: names in `moestat.rates.style.WIDTHS`."""
+    check: Callable[[S], None] | None = None
+    """``check(spec)``: further checks of a new spec, which the spec in a store has passed."""
     run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
     """``run_together(target, spec, cells)``: records of cells that are one batch on a device."""
 

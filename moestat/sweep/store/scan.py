@@ -24,8 +24,9 @@ from moestat.sweep.store.rows import (
     key_of,
 )
 
-BLOCK = 1024
-"""Rows that are read at a time."""
+BLOCK = 16_384
+"""Rows that are read at a time: 7 MB of rows of 450 bytes (with 1,024, rates of 1e6 cells take
+twice as long)."""
 
 _KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
 

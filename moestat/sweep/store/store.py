@@ -18,7 +18,8 @@ from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.protocol import AnySpec
-from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.spec.read import stored_spec
+from moestat.sweep.store.disks import check_local
 from moestat.sweep.store.file import (
     TIMEOUT,
     bring_up_to_date,
@@ -79,7 +80,7 @@ class Store:
                 f"the head of the store {self.path} is damaged: its spec is not as it was written;"
                 " restore a copy or run into another file"
             )
-        return parse_spec(self.meta("spec"))
+        return stored_spec(self.meta("spec"))
 
     def head_is_damaged(self) -> bool:
         """Whether what the head says about the spec is not what was written."""
@@ -379,12 +380,13 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
     Raises
     ------
     SweepError
-        As `open_store`; if the store belongs to another spec, then with the difference; or if
-        another process has it open for writing.
+        As `open_store`; if the store belongs to another spec, then with the difference; if another
+        process has it open for writing, or if it is on a network disk.
     """
     path = as_path("path", path)
     if not path.parent.is_dir():
         raise SweepError(f"cannot make the store {path}: there is no directory {path.parent}")
+    check_local(path)
     with exclusive(path) as holder:
         if is_blank(path):
             _initialise(path, spec)
@@ -413,7 +415,12 @@ def _initialise(path: Path, spec: AnySpec) -> None:
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            connection.execute("PRAGMA journal_mode = WAL")
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise SweepError(
+                    f"cannot make the store {path}: its disk has no shared memory for the log of"
+                    " SQLite; run into a file on a local disk"
+                )
             connection.execute("PRAGMA synchronous = FULL")
             create_tables(connection, head)
     except sqlite3.Error as error:

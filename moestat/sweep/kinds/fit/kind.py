@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from moestat.sweep.kinds.fit.analysis import CurveSummary, summarise
-from moestat.sweep.kinds.fit.cell import run_cells_on, run_fit
 from moestat.sweep.kinds.fit.display import rates_table
 from moestat.sweep.kinds.fit.figure import draw
 from moestat.sweep.kinds.fit.keys import KEYS
-from moestat.sweep.kinds.fit.parse import parse_fits
+from moestat.sweep.kinds.fit.parse import check_fits, parse_fits
 from moestat.sweep.kinds.fit.report import latex_table, markdown_report
 from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.kinds.kind import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moestat.solvers.problem import Target
+    from moestat.sweep.spec.plan import Cell
+    from moestat.sweep.store.record import Record
+
+
+def run_fit(spec: Spec, cell: Cell) -> Record:
+    """The record of a cell; importing what fits takes half as long as reading a store does."""
+    from moestat.sweep.kinds.fit.cell import run_fit
+
+    return run_fit(spec, cell)
+
+
+def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Record]:
+    """The records of cells that are one batch on a device."""
+    from moestat.sweep.kinds.fit.cell import run_cells_on
+
+    return run_cells_on(target, spec, cells)
+
 
 KIND = Kind[Spec, CurveSummary](
     name="fit",
     keys=KEYS,
     parse=parse_fits,
+    check=check_fits,
     run_cell=run_fit,
     summarise=summarise,
     table=rates_table,

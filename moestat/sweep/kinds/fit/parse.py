@@ -33,7 +33,7 @@ _STARTS = {"truth": 3, "noise": 0.1}
 
 
 def parse_fits(top: Table, text: str) -> Spec:
-    """Check a spec whose cells are fits, by its top level without ``kind`` and its text."""
+    """Read a spec whose cells are fits, by its top level without ``kind`` and its text."""
     head = top.read(HEAD)
     sizes = read_sizes(top)
     given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
@@ -60,9 +60,13 @@ def parse_fits(top: Table, text: str) -> Spec:
         distances=_distances(top, values),
     )
     check_cells(spec.n_cells // spec.replicates * spec.most_replicates)
-    for curve in curves:
-        _check_curve(spec, curve)
     return spec
+
+
+def check_fits(spec: Spec) -> None:
+    """Check that the losses, solvers, starts and sizes of the curves go with their truths."""
+    for curve in spec.curves:
+        _check_curve(spec, curve)
 
 
 def _adaptive(top: Table, values: Mapping[str, Any]) -> tuple[float | None, int | None]:

@@ -1,0 +1,204 @@
+"""Formulas on many rows: seconds, memory and bytes of a fit to Parquet, and on dask's workers.
+
+    python benchmarks/large_n.py [--rows 1e6 1e7] [--how parquet dask] [--folder DIR]
+
+The rows have a response, d = 5 inputs in float32 and a factor of 50 levels; the model has k = 3
+normal experts, ``y ~ x1 + x2 + x3 + x4 + x5 + region | x1``.  "parquet" writes files with
+row groups of 2^18 rows, and one process reads them on two threads.  "dask" has a cluster of two
+workers of one thread, which generate the rows themselves and keep them.  Each number of rows has
+processes of its own, and fits 20,000 rows before, so that everything is compiled.  Seconds are
+those of the clock and of the processors, of a pass the mean of the passes with second derivatives.
+Memory is that by which the resident set of the process grew, without pages of files, and of a
+worker its largest resident set.  Bytes are those of what blocks answer in a pass, pickled.
+Writing files is not counted; that workers generate rows is, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pickle
+import resource
+import tempfile
+import threading
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from results import FOLDER, markdown
+
+import moestat
+
+_INPUTS = tuple(f"x{j}" for j in range(1, 6))
+_FORMULA = f"y ~ {' + '.join(_INPUTS)} + region | x1"
+_GROUP = 1 << 18
+_PART = 1 << 20
+"""Rows of a row group, and of a file or a partition."""
+
+
+def rows_of(number: int, n: int) -> pd.DataFrame:
+    """The rows of a part."""
+    rng = np.random.default_rng([7, number])
+    X = rng.standard_normal((n, 5), dtype=np.float32)
+    region = rng.integers(0, 50, n)
+    score = np.column_stack([1.5 * X[:, 0], -1.5 * X[:, 0], np.zeros(n)])
+    kind = np.argmax(score + rng.gumbel(size=score.shape), axis=1)
+    slopes = np.array([[2, 1, 0, 0, 1], [-2, 0, 1, 0, 1], [0, -1, 0, 2, -1]], dtype=float)
+    level = np.array([3.0, -3.0, 0.0])[kind] + 0.02 * (region - 25) * np.array([1, -1, 0])[kind]
+    y = level + np.sum(slopes[kind] * X, axis=1) + 0.7 * rng.standard_normal(n)
+    found = pd.DataFrame(X, columns=[*_INPUTS])
+    names = [f"region {j:02d}" for j in range(50)]
+    found["region"] = pd.Categorical.from_codes(region, names)
+    found["y"] = y.astype(np.float32)
+    return found
+
+
+def sizes(n: int) -> list[int]:
+    """Rows of each part of n rows."""
+    return [min(_PART, n - begin) for begin in range(0, n, _PART)]
+
+
+def resident() -> float:
+    """Megabytes of memory of this process that are no pages of files."""
+    with Path("/proc/self/status").open(encoding="utf-8") as status:
+        return next(int(line.split()[1]) / 1e3 for line in status if line.startswith("RssAnon"))
+
+
+class _Passes(logging.Handler):
+    """When passes begin, and how many bytes blocks answer in each, but for those of the first."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.began: list[float] = []
+        self.bytes: list[int] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the time of a message that a pass begins."""
+        if str(record.msg).startswith("pass over"):
+            self.began.append(time.perf_counter())
+            self.bytes.append(0)
+
+    def weigh(self, answer: Any) -> None:
+        """Add the bytes of an answer."""
+        self.bytes[-1] += len(pickle.dumps(answer))
+
+
+def measured(source: Any, resume: Path, processors: Any) -> dict[str, Any]:
+    """What a fit takes."""
+    from moestat.estimation import block_passes
+    from moestat.estimation.progress import LOG
+
+    warnings.simplefilter("ignore")
+    options: dict[str, Any] = {"n_experts": 3, "rng": 0, "threads": 2}
+    with tempfile.TemporaryDirectory() as folder:
+        rows_of(0, 20_000).to_parquet(Path(folder) / "small.parquet")
+        moestat.fit_formula(_FORMULA, folder, n_starts=2, **options)
+    made, added = _Passes(), block_passes._added
+
+    def weighed(one: Any, other: Any) -> Any:
+        made.weigh(other)
+        return added(one, other)
+
+    block_passes._added = weighed
+    LOG.addHandler(made)
+    LOG.setLevel(logging.INFO)
+    before, highest, done = resident(), [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            highest[0] = max(highest[0], resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    work, clock = processors(), time.perf_counter()
+    result = moestat.fit_formula(_FORMULA, source, resume=resume, **options)
+    whole, busy = time.perf_counter() - clock, processors() - work
+    done.set()
+    watcher.join()
+    passes = np.diff(made.began)
+    n = result.nobs
+    return {
+        "rows": f"{n:.0e}".replace("e+0", "e"),
+        "parameters": result.family.n_free_params,
+        "seconds": round(whole),
+        "of processors": round(busy),
+        "passes": len(made.began),
+        "seconds of a pass": round(float(np.mean(passes)), 1) if passes.size else np.nan,
+        "memory, MB": round(highest[0] - before),
+        "KB of answers a pass": round(max(made.bytes, default=0) / 1e3),
+        "rows in memory, MB": round(8e-6 * n * (len(result.data.features) + 1)),
+        "certified": "yes" if result.certificate.certified else "no",
+    }
+
+
+def on_parquet(n: int, folder: Path) -> dict[str, Any]:
+    """A fit to files."""
+    return measured(folder / "rows", folder / "fit.json", time.process_time)
+
+
+def on_dask(n: int, folder: Path) -> dict[str, Any]:
+    """A fit to partitions that two workers generate."""
+    import dask.dataframe as dd
+    from distributed import Client, LocalCluster
+
+    def of_worker() -> tuple[float, float]:
+        own = resource.getrusage(resource.RUSAGE_SELF)
+        return own.ru_utime + own.ru_stime, own.ru_maxrss / 1e3
+
+    options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        parts = sizes(n)
+        meta = rows_of(0, 2)
+        frame = dd.from_map(rows_of, range(len(parts)), parts, meta=meta)
+
+        def processors() -> float:
+            workers = sum(seconds for seconds, _ in client.run(of_worker).values())
+            return time.process_time() + workers
+
+        row = measured(frame, folder / "fit.json", processors)
+        most = max(most for _, most in client.run(of_worker).values())
+    return {**row, "memory of a worker, MB": round(most)}
+
+
+_HOW = {"parquet": on_parquet, "dask": on_dask}
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=float, nargs="*", default=[1e6, 1e7])
+    parser.add_argument("--how", nargs="*", choices=_HOW, default=[*_HOW])
+    parser.add_argument("--folder", help="where the files are written, and removed")
+    options = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    for n in map(int, options.rows):
+        for how in options.how:
+            with tempfile.TemporaryDirectory(dir=options.folder) as name:
+                folder = Path(name)
+                if how == "parquet":
+                    (folder / "rows").mkdir()
+                    for number, count in enumerate(sizes(n)):
+                        rows_of(number, count).to_parquet(
+                            folder / f"rows/{number:04d}.parquet", row_group_size=_GROUP
+                        )
+                with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                    found.append({"how": how, **pool.submit(_HOW[how], n, folder).result()})
+                print(found[-1], flush=True)
+    text = [
+        "# Formulas on many rows",
+        "",
+        *(__doc__ or "").splitlines()[4:],
+        "",
+        markdown(found),
+        "",
+    ]
+    (FOLDER / "large_n.md").write_text("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()
