@@ -179,6 +179,7 @@ def measure(cells: int, folder: Path) -> dict:
         "resume": ("-c", _START, str(text), str(path)),
         "status": ("-m", "moestat.sweep", "status", str(path), "--json"),
         "rates": ("-m", "moestat.sweep", "rates", str(path), "--json"),
+        "plot": ("-m", "moestat.sweep", "plot", str(path), "--out", str(folder / "plot.png")),
     }
     for name, arguments in commands.items():
         found, output = measured(*arguments)
