@@ -104,7 +104,7 @@ def test_of_several_starts_those_that_have_ended_count(monkeypatch):
 
     monkeypatch.setattr(batches, "attempt", attempt)
     starts = [moestat.starts.GivenStarts([best.theta]), RandomStarts(3)]
-    with pytest.warns(InterruptedWarning, match="had ended, 1, and"):
+    with pytest.warns(InterruptedWarning, match="that were finished, 1, and"):
         cut = moestat.fit(F, x, y, starts=starts, rng=0)
     assert cut.llf == pytest.approx(best.llf, abs=1e-6)
     with pytest.raises(KeyboardInterrupt):  # of a batch there is no partial result

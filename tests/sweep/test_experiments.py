@@ -45,7 +45,7 @@ def test_an_installed_package_carries_its_own(installed):
 def test_a_package_without_any(installed):
     installed("moestat/__init__.py")
     assert shipped() == {}
-    with pytest.raises(SweepError, match=r"those: none found"):
+    with pytest.raises(SweepError, match=r"shipped experiments: none found"):
         find_spec("quickstart")
 
 
