@@ -12,24 +12,18 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 import time
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from resident import Growth
 from results import rows_of, save
 
 import moestat
 from moestat import Blocks
 
 _PART = 1_000_000
-
-
-def resident() -> float:
-    """Megabytes of memory of this process that are no pages of files."""
-    with Path("/proc/self/status").open(encoding="utf-8") as status:
-        return next(int(line.split()[1]) / 1e3 for line in status if line.startswith("RssAnon"))
 
 
 def measure(n: int, path: Path) -> dict:
@@ -58,30 +52,23 @@ def fitted(n: int, path: Path) -> dict:
     theta = family.typical(0)
     few = moestat.sample(family, theta, 2000, rng=1)
     moestat.fit_blocks(family, Blocks.from_arrays(*few), rng=0)
-    before, highest, done = resident(), [0.0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.02):
-            highest[0] = max(highest[0], resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    began, clock = time.process_time(), time.perf_counter()
-    rows = np.memmap(path, dtype=np.float32, mode="r", shape=(n, 3))
-    result = moestat.fit_blocks(family, Blocks.from_arrays(rows[:, :2], rows[:, 2]), rng=0)
-    row = {
+    with Growth() as growth:
+        began, clock = time.process_time(), time.perf_counter()
+        rows = np.memmap(path, dtype=np.float32, mode="r", shape=(n, 3))
+        result = moestat.fit_blocks(family, Blocks.from_arrays(rows[:, :2], rows[:, 2]), rng=0)
+        seconds, clock = time.process_time() - began, time.perf_counter() - clock
+    return {
         "rows": n,
         "parameters": family.n_params,
-        "seconds": round(time.process_time() - began, 1),
-        "by the clock": round(time.perf_counter() - clock, 1),
+        "seconds": round(seconds, 1),
+        "by the clock": round(clock, 1),
         "starts": result.certificate.n_starts,
         "passes of the best": round(result.certificate.passes, 2),
         "log-likelihood": float(result.log_likelihood),
         "certified": bool(result.certificate.certified),
+        "memory, MB": round(growth.megabytes),
+        "file, MB": round(n * 12 / 1e6),
     }
-    done.set()
-    watcher.join()
-    return row | {"memory, MB": round(highest[0] - before), "file, MB": round(n * 12 / 1e6)}
 
 
 if __name__ == "__main__":

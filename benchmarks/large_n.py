@@ -20,7 +20,6 @@ import logging
 import pickle
 import resource
 import tempfile
-import threading
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -30,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from resident import Growth
 from results import FOLDER, markdown
 
 import moestat
@@ -61,12 +61,6 @@ def rows_of(number: int, n: int) -> pd.DataFrame:
 def sizes(n: int) -> list[int]:
     """Rows of each part of n rows."""
     return [min(_PART, n - begin) for begin in range(0, n, _PART)]
-
-
-def resident() -> float:
-    """Megabytes of memory of this process that are no pages of files."""
-    with Path("/proc/self/status").open(encoding="utf-8") as status:
-        return next(int(line.split()[1]) / 1e3 for line in status if line.startswith("RssAnon"))
 
 
 class _Passes(logging.Handler):
@@ -107,19 +101,10 @@ def measured(source: Any, resume: Path, processors: Any) -> dict[str, Any]:
     block_passes._added = weighed
     LOG.addHandler(made)
     LOG.setLevel(logging.INFO)
-    before, highest, done = resident(), [0.0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.02):
-            highest[0] = max(highest[0], resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    work, clock = processors(), time.perf_counter()
-    result = moestat.fit_formula(_FORMULA, source, resume=resume, **options)
-    whole, busy = time.perf_counter() - clock, processors() - work
-    done.set()
-    watcher.join()
+    with Growth() as growth:
+        work, clock = processors(), time.perf_counter()
+        result = moestat.fit_formula(_FORMULA, source, resume=resume, **options)
+        whole, busy = time.perf_counter() - clock, processors() - work
     passes = np.diff(made.began)
     n = result.nobs
     return {
@@ -129,7 +114,7 @@ def measured(source: Any, resume: Path, processors: Any) -> dict[str, Any]:
         "of processors": round(busy),
         "passes": len(made.began),
         "seconds of a pass": round(float(np.mean(passes)), 1) if passes.size else np.nan,
-        "memory, MB": round(highest[0] - before),
+        "memory, MB": round(growth.megabytes),
         "KB of answers a pass": round(max(made.bytes, default=0) / 1e3),
         "rows in memory, MB": round(8e-6 * n * (len(result.data.features) + 1)),
         "certified": "yes" if result.certificate.certified else "no",

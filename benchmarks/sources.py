@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
 import time
 import warnings
 from itertools import pairwise
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from resident import Growth
 from results import FOLDER, markdown
 
 import moestat
@@ -152,12 +152,6 @@ def _yes(same: Any) -> str:
     return "yes" if same else "no"
 
 
-def resident() -> float:
-    """Megabytes of memory of this process that are no pages of files."""
-    with Path("/proc/self/status").open(encoding="utf-8") as status:
-        return next(int(line.split()[1]) / 1e3 for line in status if line.startswith("RssAnon"))
-
-
 def memory(n: int, folder: Path) -> dict[str, Any]:
     """The row of n rows in a folder."""
     options: dict[str, Any] = {"n_experts": 2, "rng": 0, "missing": "drop"}
@@ -166,18 +160,9 @@ def memory(n: int, folder: Path) -> dict[str, Any]:
     small.mkdir()
     write(small, 30_000)
     moestat.fit_formula(_FORMULA, small, **options)
-    before, highest, done = resident(), [0.0], threading.Event()
     began = time.process_time()
-
-    def watch() -> None:
-        while not done.wait(0.02):
-            highest[0] = max(highest[0], resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    result = moestat.fit_formula(_FORMULA, str(folder / "*.parquet"), **options)
-    done.set()
-    watcher.join()
+    with Growth() as growth:
+        result = moestat.fit_formula(_FORMULA, str(folder / "*.parquet"), **options)
     return {
         "rows": n,
         "dropped": result.data.dropped,
@@ -185,7 +170,7 @@ def memory(n: int, folder: Path) -> dict[str, Any]:
         "passes of the best": round(result.certificate.passes, 2),
         "certified": bool(result.certificate.certified),
         "processor, s": round(time.process_time() - began),
-        "memory, MB": round(highest[0] - before),
+        "memory, MB": round(growth.megabytes),
         "designs of all rows, MB": round(8e-6 * n * (len(result.data.features) + 1)),
     }
 

@@ -434,7 +434,7 @@ def test_a_time_limit_ends_the_fit_between_two_passes(folder):
 
 
 def test_the_risk_says_how_long_the_search_goes_on(folder, frame):
-    """The same numbers of runs as in memory, where the sample is all rows."""
+    """A search that accepts no risk runs more starts than one that accepts any."""
     formula = "log(price) ~ area + year | area"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)

@@ -135,19 +135,15 @@ def _middle_of_labels(
     work = partial(_sums_by_labels, family, theta, rows.reader, columns)
     sums: dict[tuple[Any, ...], FloatArray] = {}
     # Without clusters each row is one: of a stratum the number, and the sum of their squares.
-    alone: dict[tuple[Any, ...], list[Any]] = {}
+    alone: dict[tuple[Any, ...], tuple[Any, Any, Any]] = {}
     each = _plain(rows, work)
     if columns and isinstance(blocks, WithColumns):
         each = blocks.map_labels([*columns.values()], work, rows.threads)
     for found_in_part in each:
         for labels, number, total, square in found_in_part:
             if groups is None:
-                stratum_sums = alone.setdefault(labels, [0, 0.0, 0.0])
-                stratum_sums[0], stratum_sums[1], stratum_sums[2] = (
-                    stratum_sums[0] + number,
-                    stratum_sums[1] + total,
-                    stratum_sums[2] + square,
-                )
+                before = alone.get(labels, (0, 0.0, 0.0))
+                alone[labels] = before[0] + number, before[1] + total, before[2] + square
             else:
                 sums[labels] = sums.get(labels, 0.0) + total
         check_room(
@@ -228,8 +224,8 @@ def score_on_source(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatA
     rows = inner.data
     assert isinstance(rows, BlockRows)
     gradient, information = np.zeros(theta.size), np.zeros((theta.size,) * 2)
-    for own, of_part in rows.map_parts(partial(_score_and_information, inner.family, theta)):
-        gradient, information = gradient + own, information + of_part
+    for of_score, of_part in rows.map_parts(partial(_score_and_information, inner.family, theta)):
+        gradient, information = gradient + of_score, information + of_part
     return gradient, information
 
 

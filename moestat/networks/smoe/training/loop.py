@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from moestat.base.door import door
+from moestat.base.files import replacing
 from moestat.base.validate import positive_int
 from moestat.networks.smoe.dense import DenseBlock
 from moestat.networks.smoe.layer import SMoE, auxiliary_loss, before_step
@@ -214,7 +215,6 @@ def _save(
     path: Path, step: int, model: nn.Module, optimiser: torch.optim.Optimizer, watch: _Watch
 ) -> None:
     """Write a checkpoint beside the old one, then put it in its place."""
-    part = path.with_name(path.name + ".part")
     state = {
         "step": step,
         "model": model.state_dict(),
@@ -222,8 +222,8 @@ def _save(
         "curves": watch.curves,
         "routing": [tuple(vars(routing).values()) for routing in watch.before],
     }
-    torch.save(state, part)
-    part.replace(path)
+    with replacing(path) as file:
+        torch.save(state, file)
 
 
 class _Watch:

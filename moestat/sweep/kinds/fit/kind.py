@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run_fit(spec: Spec, cell: Cell) -> Record:
-    """The record of a cell; importing what fits takes half as long as reading a store does."""
+    """The record of a cell; what fits is imported here, since reading a store does not need it."""
     from moestat.sweep.kinds.fit.cell import run_fit
 
     return run_fit(spec, cell)
