@@ -57,5 +57,7 @@ def test_a_store_is_gone_on_with(path, tmp_path, monkeypatch):
         if place in kept:
             assert record == kept[place]
         assert record.key == here[place].key
-        assert np.isclose(record.loss, here[place].loss, rtol=1e-6)
+        # Either version may stop before a step that gains less than 1e-9, and is then within
+        # sqrt(2e-9) of a standard error, 4.5e-5, of the maximum.
+        assert np.isclose(record.loss, here[place].loss, rtol=1e-4)
         assert np.isclose(record.log_likelihood, here[place].log_likelihood, rtol=1e-10)
