@@ -33,6 +33,7 @@ __all__ = [
 
 _NO_VARIANCE = 1e-5
 """Standard deviation of an effect, as a share of the response's, that is 0 to rounding."""
+_CURVATURES = "observed", "expected"  # types of covariances without products of scores
 
 _NODES, _ZOOMS = 65, 6
 """Nodes of a conditional distribution of an effect, and how often they are placed anew."""
@@ -296,15 +297,19 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
             slopes[:, c] = np.imag(_components(np.exp(t), moved, names, effects.diagonal)[1])
         slopes /= _STEP
         errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
-        # A variance of 0 is a maximum inside: the factor's entry is 0, with an error of its own.
+        # A variance of 0 is a maximum inside: the factor's entry is 0, where the log-likelihood has
+        # a curvature, but every group's score is 0 and products of scores tell nothing.
         lost = _NO_VARIANCE * np.sqrt(np.trace(L[i] @ L[i].T) + np.exp(theta[scale_at[i]]))
-        none = bool(np.any(values[: len(names)] < lost))
+        deviations = np.sqrt(np.einsum("ab,ab->a", L[i], L[i]))
+        none = bool(np.any(deviations < lost))
         for word, value, error in zip(words, values, errors, strict=True):
             kind = word.partition("(")[0]
             if kind == "corr" and none:
                 value = error = np.nan
             elif kind == "sd" and value < lost:
-                value = 0.0
+                value, error = 0.0, error if result.cov_type in _CURVATURES else np.nan
+            elif kind == "ICC" and deviations[names.index("Intercept")] < lost:
+                value, error = 0.0, np.nan
             low, high = _interval(kind, float(value), float(error), half)
             rows.append(
                 {"expert": i + 1, "component": word, "estimate": float(value)}

@@ -114,6 +114,10 @@ def test_no_variance_between_groups_is_a_maximum_inside():
         if sd.estimate == 0.0:
             zeros += 1
             assert result.llf == pytest.approx(plain.llf, abs=1e-8)
+            # Scores of groups are 0 there: products of them tell no standard error.
+            robust = result.get_robustcov_results("HC0").variance_components().loc[1]
+            assert np.isnan(robust.loc["sd(Intercept)", "error"])
+            assert np.isnan(robust.loc["ICC", ["error", "lower", "upper"]].astype(float)).all()
     assert zeros > 0
 
 

@@ -174,8 +174,8 @@ def _height(
     room = 1e-3 if result.family.has_jumps else 2e-4
     yield _within(question, gap, room)
     if abs(gap) < 1e-6 and not result.family.has_jumps and again.certificate.certified:
-        # Both fits begin at one estimate: where a variance goes to 0, a climb of its own still moves
-        # an estimate by a part of a standard error that some answers show.
+        # Both fits begin at one estimate: where a variance goes to 0, a second climb still moves
+        # the first one's estimate by a part of a standard error that some answers show.
         settled, _, _ = asked(lambda: _again(case, case.frame))
         yield from _same_answers(case, question, settled, again)
 
