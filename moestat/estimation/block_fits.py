@@ -45,6 +45,7 @@ from moestat.estimation.progress import LOG, reported
 from moestat.estimation.random_terms import check_random_effects
 from moestat.estimation.reading.labels import read_labels
 from moestat.estimation.reading.responses import read_responses
+from moestat.estimation.reading.table import Column
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import checked_resolution, least_variances, resolution_of
@@ -190,7 +191,7 @@ def fit_rows(
     searched: Mapping[str, Any] | None = None,
     deadline: float = np.inf,
     order: Any = None,
-    levels: Sequence[Any] = (),
+    declared: Sequence[Column | None] = (),
     names: Sequence[str] = (),
     prior: Any = None,
     resolution: Any = None,
@@ -202,8 +203,8 @@ def fit_rows(
 
     `searched` says how the default search looks for starts, and `deadline` is a time of
     `time.monotonic` after which no pass of a climb begins.  `order` has the labels of the classes
-    as the argument `classes` of `moestat.fit`; `levels` are those that the column of each response
-    declares, and `names` are those of several responses; `prior` and `resolution` are those of
+    as the argument `classes` of `moestat.fit`; `declared` are the columns of the responses, whose
+    levels count, and `names` are those of several responses; `prior` and `resolution` are those of
     `moestat.fit`, and `extra` has further fields of the `Data` of the result.  Fits with one
     `memory` share what does not depend on the number of experts.
     """
@@ -212,7 +213,7 @@ def fit_rows(
     looks, search = generator.spawn(2)
     with ONE_THREAD:
         how = int(looks.integers(2**63)), count, {} if memory is None else memory
-        model, labels, classes, known = _surveyed(model, blocks, order, levels, names, *how)
+        model, labels, classes, known = _surveyed(model, blocks, order, declared, names, *how)
     if by_name:
         sizes = {"n_features": known.drawn.X.shape[0]}
         if classes is not None and not isinstance(classes, tuple):
@@ -299,7 +300,7 @@ def _surveyed(
     model: Any,
     blocks: Blocks,
     order: Any,
-    levels: Sequence[Any],
+    declared: Sequence[Column | None],
     names: Sequence[str],
     seed: int,
     count: int,
@@ -316,14 +317,14 @@ def _surveyed(
     if likelihood.parts:
         if "labels" not in memory:
             memory["labels"] = find_labels(blocks, likelihood, n_features, count)
-        columns = labels_as_columns(memory["labels"], len(likelihood.parts), levels, names)
+        columns = labels_as_columns(memory["labels"], len(likelihood.parts), declared, names)
         likelihood, _, classes = read_responses(model if by_name else likelihood, columns, order)
         labels, model = classes, likelihood if by_name else model
     if "known" not in memory:
         memory["known"] = survey(blocks, likelihood, labels, n_features, seed, count)
     known: Known = memory["known"]
     if not likelihood.parts and known.labels:
-        found = labels_as_columns(known.labels, 1, levels).columns[0]
+        found = labels_as_columns(known.labels, 1, declared).columns[0]
         K, ordered = None if by_name else model.n_classes, "levels" in likelihood.options
         _, classes = read_labels(found, K, order, ordered)
         labels = (classes,)

@@ -398,7 +398,10 @@ def find_labels(
 
 
 def labels_as_columns(
-    labels: Sequence[Any], n_responses: int, levels: Sequence[Any] = (), names: Sequence[str] = ()
+    labels: Sequence[Any],
+    n_responses: int,
+    declared: Sequence[Column | None] = (),
+    names: Sequence[str] = (),
 ) -> Columns:
     """Responses (m,) in which each label of the classes occurs, with declared levels and names."""
     length = max((len(own) for own in labels if own is not None), default=1)
@@ -406,12 +409,14 @@ def labels_as_columns(
     for r in range(n_responses):
         own = labels[r] if labels else None
         values = np.zeros(length) if own is None else own[np.arange(length).clip(max=len(own) - 1)]
+        column = (declared[r] if declared else None) or Column(values, np.empty(0))
         columns.append(
             Column(
                 values,
                 np.zeros(length, dtype=bool),
                 names[r] if names else None,
-                levels[r] if levels else None,
+                column.levels,
+                column.ordered,
             )
         )
     return Columns(tuple(columns), bool(names))

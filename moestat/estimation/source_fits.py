@@ -148,7 +148,7 @@ def fit_source(
             searched={name: own.get(name) for name in SEARCHED},
             deadline=deadline,
             order=own.get("classes"),
-            levels=[seen.levels_of(each) for each in columns],
+            declared=[seen.column_of(each) for each in columns],
             names=[text for _, text in columns] if several else (),
             prior=own.get("prior"),
             resolution=own.get("resolution"),
@@ -259,9 +259,9 @@ class _Seen:
     whole: bool  # whether the sample is all rows
     ends: tuple[Ends, ...]  # of each part the smallest and largest label of its groups
 
-    def levels_of(self, factor: tuple[str, str]) -> Any:
-        """Declared levels of a response, None without any."""
-        return self.sample[factor[1]].levels if factor[0] == "lookup" else None
+    def column_of(self, factor: tuple[str, str]) -> Column | None:
+        """The column that a response is, with its declared levels; None of a function."""
+        return self.sample[factor[1]] if factor[0] == "lookup" else None
 
 
 def _survey(

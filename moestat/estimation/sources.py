@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from moestat.estimation.blocks import Block, Blocks, dask_client, in_order
-from moestat.estimation.reading.table import Column, Table, as_column, as_table
+from moestat.estimation.reading.table import Column, Table, as_column, as_table, levels_of_arrow
 
 __all__ = ["COLLECTED", "LazySource", "MemorySource", "Source", "as_source", "digest_of"]
 
@@ -296,13 +296,14 @@ def _table_of_arrow(found: Any) -> Table:
             assert made is not None
             columns.append(made.columns[0])
             continue
+        _, ordered = levels_of_arrow(column)
         array = column.combine_chunks()
         array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
         levels = np.asarray(array.dictionary.to_numpy(zero_copy_only=False))
         missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False))
         place = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         values = levels[place] if levels.size else np.full(len(place), None, dtype=object)
-        columns.append(Column(values, missing, name, levels, "category", True))
+        columns.append(Column(values, missing, name, levels, ordered, "category", True))
     return Table(tuple(columns), True, found.num_rows)
 
 

@@ -124,6 +124,19 @@ def test_what_cannot_be_read_is_named(data):
         moestat.select("gaussian", data[["x"]], data["y"], k=[1], weights="w", **QUICK)
 
 
+def test_criteria_compare_fits_of_one_response(data):
+    positive = data.assign(y=np.exp(data["y"]))
+    with pytest.raises(ValueError, match=r"'y' and 'log\(y\)' are different responses"):
+        moestat.select("gaussian", ["y ~ x", "log( y ) ~ x"], data=positive, k=[1], **QUICK)
+
+
+def test_constraints_that_repeat_each_other_by_another_constraint(data):
+    fit = moestat.fit_formula("y ~ x + z", data, equal="a", **QUICK)
+    for ask in (fit.wald_test, fit.fit_constrained):
+        with pytest.raises(ValueError, match="equal= of the model makes some of them the same"):
+            ask("a[0,x] = 0, a[1,x] = 0")
+
+
 def test_few_groups_say_little(data, result):
     with pytest.raises(ValueError, match="at least 5 groups"):
         result.get_robustcov_results("cluster", groups=np.arange(200) % 3)

@@ -13,9 +13,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import tests.laws.entries  # noqa: F401 - registers its laws
 from tests.laws.cases import CASES, SOME, _fitted
-from tests.laws.laws import FAILS, HOLDS, LAWS, REFUSED, judge, page
+from tests.laws.every import LAWS
+from tests.laws.laws import FAILS, HOLDS, REFUSED, judge, page
 
 
 def main() -> int:

@@ -249,7 +249,7 @@ class Case:
             "groups": {"groups": "id"},
             "offset": {"offset": "off"},
             "equal": {"equal": [slope]},
-            "fixed": {"fixed": {slope: {(0, "z"): 0.0}}},
+            "fixed": {"fixed": {slope: {(0, "z"): 0.25}}},
             "prior": {"prior": moestat.Prior()},
             "missing": {"missing": "drop"},
             "compress": {"compress": "auto"},

@@ -16,7 +16,7 @@ import numpy as np
 
 import moestat
 from tests.laws.cases import Case
-from tests.laws.laws import FAILS, HOLDS, REFUSED, Cell, asked, compared, law
+from tests.laws.laws import FAILS, HOLDS, REFUSED, Cell, asked, compared, law, obeyed
 from tests.laws.questions import response_of
 
 
@@ -74,6 +74,8 @@ def other_entry_points(case: Case) -> Iterator[Cell]:
             yield Cell(question, FAILS if foreign else REFUSED, str(foreign or refusal))
             continue
         yield compared(f"{question}, rows", found.nobs, base.nobs)
+        if {"equal", "fixed"} & {*case.options}:
+            yield Cell(f"{question}, constraints", *obeyed(found))
         height, refusal, foreign = asked(
             lambda found=found: found.log_likelihood(rows, response_of(case, rows))
         )

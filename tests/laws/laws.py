@@ -210,6 +210,17 @@ def weights_are_copies(case: Case) -> Iterator[Cell]:
     whole["w"] = 1
     yield from _height(case, "copies", lambda: _again(case, whole))
     kept = frame[frame["w"] > 0]
+    want, refusal, _ = asked(lambda: case.result.log_likelihood(frame, response_of(case, frame)))
+    if refusal is None:
+        # Of any parameters, whether or not they are a maximum.
+        for question, other in (("copies, at the estimate", whole), ("weight 0, at it", kept)):
+            height, refusal, foreign = asked(
+                lambda other=other: case.result.log_likelihood(other, response_of(case, other))
+            )
+            if refusal or foreign:
+                yield Cell(question, FAILS, str(refusal or foreign))
+            else:
+                yield compared(question, height, want)
     yield from _height(case, "weight 0", lambda: _again(case, kept))
 
 
@@ -240,17 +251,21 @@ def a_constraint_holds(case: Case) -> Iterator[Cell]:
     if not {"equal", "fixed"} & {*case.options}:
         return
     family, theta = case.result.family, case.result.theta
-    gap = 0.0
+    yield Cell("estimate", *obeyed(case.result))
+    lost = case.result.identified.rank < theta.size - len(family.ties)
+    yield Cell("degrees of freedom", HOLDS if lost or family.ties else FAILS)
+
+
+def obeyed(result: Any) -> tuple[str, str]:
+    """Whether an estimate obeys the constraints of its family, and by how much it does not."""
+    family, theta, gap = result.family, result.theta, 0.0
     for one in family.constraints:
         at = family.blocks[one.block]
         at = at if one.experts is None else at[list(one.experts)]
         at = at if one.inputs is None else at[..., list(one.inputs)]
         off = np.ptp(theta[at], axis=0) if one.value is None else np.abs(theta[at] - one.value)
         gap = max(gap, float(np.max(off)))
-    words = "" if gap <= 1e-9 else f"off by {gap:.3g}"
-    yield Cell("estimate", HOLDS if not words else FAILS, words)
-    lost = case.result.identified.rank < theta.size - len(family.ties)
-    yield Cell("degrees of freedom", HOLDS if lost or family.ties else FAILS)
+    return (HOLDS, "") if gap <= 1e-9 else (FAILS, f"off by {gap:.3g}")
 
 
 @law

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-import tests.laws.entries
 from tests.laws.cases import CASES, SOME, part
-from tests.laws.laws import FAILS, LAWS, judge
+from tests.laws.every import LAWS, entries, restricted, tables
+from tests.laws.laws import FAILS, judge
 
 REST = [case for case in CASES if case not in SOME]
 SEEDS = (1, 2)
-ENTRIES = [n for n, law in LAWS.items() if law.__module__ == tests.laws.entries.__name__]
-"""Laws of other entry points, which fit each case several times."""
+_HEAVY = [module.__name__ for module in (entries, restricted, tables)]
+ENTRIES = [n for n, law in LAWS.items() if law.__module__ in _HEAVY]
+"""Laws of other entry points, tables and restrictions, which fit each case several times."""
 
 FITS = [n for n in LAWS if n not in ENTRIES]
 SOME_ENTRIES = part(SOME, 30)

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import tests.laws.entries  # noqa: F401 - registers its laws
 from moestat.estimation import data, estimators, jobs, predicting, results, source_fits
 from moestat.estimation.inference import selection
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
 from moestat.model.family import Family
 from tests.laws.cases import Case, Member, _fitted
-from tests.laws.laws import FAILS, LAWS, judge
+from tests.laws.every import LAWS
+from tests.laws.laws import FAILS, judge
 
 NORMAL, COUNTS, CLASSES = Member("gaussian"), Member("poisson"), Member("multinomial")
 TRIALS, BOUNDS = Member("binomial", kind="trials"), Member("gaussian", kind="censored")

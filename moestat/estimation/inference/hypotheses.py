@@ -94,6 +94,17 @@ def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatA
     return covariance
 
 
+def check_independent(covariance: FloatArray) -> None:
+    """Raise if the covariance (q, q) of combinations, all of which have errors, is singular."""
+    error = np.sqrt(np.diag(covariance))
+    if np.linalg.matrix_rank(covariance / np.outer(error, error), hermitian=True) < len(error):
+        raise ValueError(
+            f"constraints: the covariance of {len(error)} combinations is singular: equal= of the"
+            " model makes some of them the same, or there are fewer groups, or resamples, than"
+            " combinations; test fewer combinations at a time"
+        )
+
+
 def wald(
     text: str,
     names: list[str],
@@ -108,11 +119,7 @@ def wald(
     """
     matrix, value = linear_constraints(text, names, terms=terms)
     covariance = check_errors(matrix, names, spread)
-    if np.linalg.matrix_rank(covariance, hermitian=True) < len(value):
-        raise ValueError(
-            f"constraints: the covariance of {len(value)} combinations is singular: there are"
-            " fewer groups, or resamples, than combinations; test fewer combinations at a time"
-        )
+    check_independent(covariance)
     gap = matrix @ theta - value
     return chi_square("Wald", float(gap @ np.linalg.solve(covariance, gap)), len(value))
 

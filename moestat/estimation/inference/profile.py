@@ -16,7 +16,12 @@ from moestat.estimation.inference.delta import features
 from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.hypotheses import check_not_higher
 from moestat.estimation.inference.identified import gap_places
-from moestat.estimation.inference.restricted import minimise, negative_log_likelihood
+from moestat.estimation.inference.restricted import (
+    differences,
+    minimise,
+    negative_log_likelihood,
+)
+from moestat.model.constraints import averaged
 
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
 
@@ -210,9 +215,11 @@ def _sought(
     from scipy.optimize import root_scalar
     from scipy.stats import chi2
 
+    row = averaged(row, inner.family.ties)
     unit, direction = _scale(inner, row, name)
     lower, upper = inner.open_box
     free = np.flatnonzero((lower < upper) & ((row != 0.0) | np.isin(range(row.size), inner.free)))
+    tied = differences(inner.family.ties, free)
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
     cut = float(np.sqrt(chi2.isf(level, 1)))
@@ -236,7 +243,7 @@ def _sought(
             if not begins:
                 return -1.0  # the box ends before the likelihood falls
             begin = min(begins, key=lambda at: objective(at)[0])
-            end, value, _ = minimise(objective, begin, free, row[None], lower, upper)
+            end, value, _ = minimise(objective, begin, free, row[None], lower, upper, tied)
             loss = value - top
             check_not_higher(-loss, f"{name} = {theta + sign * step * unit:.6g}")
             visited[sign * step] = -max(loss, 0.0)

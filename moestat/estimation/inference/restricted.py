@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,22 @@ from moestat.estimation.inference.found import check_likelihood, found, inverse_
 from moestat.estimation.inference.hypotheses import (
     TestResult,
     check_errors,
+    check_independent,
     check_not_higher,
     likelihood_ratio,
 )
+from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.rules import TINY, ZERO_CURVATURE
 
-__all__ = ["Curve", "RestrictedFit", "fit_constrained", "minimise", "negative_log_likelihood"]
+__all__ = [
+    "Curve",
+    "RestrictedFit",
+    "differences",
+    "fit_constrained",
+    "minimise",
+    "negative_log_likelihood",
+]
 
 Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
@@ -119,17 +128,18 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
     if not result.certificate.certified:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
-    check_errors(matrix, result.param_names, result._spread)
+    check_independent(check_errors(matrix, result.param_names, result._spread))
     inner = found(result)
     free = inner.free
     rows = np.zeros_like(matrix)
     rows[:, free] = (matrix @ np.array([inner.row(j) for j in range(inner.theta.size)]))[:, free]
+    rows, tied = averaged(rows.T, inner.family.ties).T, differences(inner.family.ties, free)
     gap = matrix @ result.theta - value
     spread = inner.covariance @ rows.T
     start = inner.theta - spread @ np.linalg.solve(rows @ spread, gap)
     objective = negative_log_likelihood(inner.problem)
     lower, upper = inner.family.box_at(inner.theta)
-    theta, lowest, converged = minimise(objective, start, free, rows, lower, upper)
+    theta, lowest, converged = minimise(objective, start, free, rows, lower, upper, tied)
     llf = result.llf + objective(inner.theta)[0] - lowest
     if not converged:
         raise ValueError(
@@ -137,7 +147,7 @@ def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
             " would lie outside the bounds, or far away"
         )
     check_not_higher(llf - result.llf, "constraints: a point that obeys them")
-    basis, (_, _, hessian) = _along(rows[:, free]), objective(theta)
+    basis, (_, _, hessian) = _along(rows[:, free], tied), objective(theta)
     reduced = basis.T @ hessian[np.ix_(free, free)] @ basis
     covariance = np.zeros_like(hessian)
     covariance[np.ix_(free, free)] = (
@@ -170,8 +180,18 @@ def negative_log_likelihood(problem: Problem) -> Curve:
     return evaluate
 
 
-def _along(rows: FloatArray) -> FloatArray:
-    """An orthonormal basis (F, F - q) of the directions that no row (q, F) sees."""
+def differences(ties: Sequence[IntArray], free: IntArray) -> FloatArray:
+    """Rows (q, F) over the free coordinates that are 0 where all tied coefficients are equal."""
+    rows = [
+        np.isin(free, tie[:1]) * 1.0 - np.isin(free, other) for tie in ties for other in tie[1:]
+    ]
+    rows = [row for row in rows if row.any()]
+    return np.array(rows, dtype=np.float64).reshape(-1, free.size)
+
+
+def _along(rows: FloatArray, tied: FloatArray) -> FloatArray:
+    """An orthonormal basis (F, r) of the directions that neither rows (q, F) nor ties see."""
+    rows = np.concatenate([rows, tied], dtype=np.float64)
     scaled = rows / np.linalg.norm(rows, axis=1)[:, None]
     return np.linalg.svd(scaled)[2][len(rows) :].T
 
@@ -189,13 +209,15 @@ def minimise(
     rows: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
+    tied: FloatArray | None = None,
 ) -> tuple[FloatArray, float, bool]:
     """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
 
+    Steps keep what `differences` in `tied` (q, F) are 0 for; entries of `rows` are equal there.
     Returns the end (P,), its value, and whether the quadratic model is at its minimum there.  A
     start without finite derivatives is its own end, of infinite value.
     """
-    basis = _along(rows[:, free])
+    basis = _along(rows[:, free], np.empty((0, free.size)) if tied is None else tied)
     phi = np.clip(start, lower, upper)
     value, gradient, hessian = objective(phi)
     if not _is_finite(gradient, hessian):

@@ -495,7 +495,15 @@ def _formulas_of(X: Any) -> list[str] | None:
     if isinstance(X, str):
         return [X]
     words = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
-    return list(dict.fromkeys(X)) if words else None
+    if not words:
+        return None
+    responses = list(dict.fromkeys("".join(text.partition("~")[0].split()) for text in X))
+    if len(responses) > 1:
+        raise ValueError(
+            f"formulas: {short(responses[0])} and {short(responses[1])} are different responses, so"
+            " their log-likelihoods and criteria cannot be compared"
+        )
+    return list(dict.fromkeys(X))
 
 
 def _by_formula(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -130,7 +131,11 @@ class SparseData:
         """Parameters (P,) of the best unpenalised fit that uses only some of the inputs."""
         family, data = self.family, self.data
         columns = sorted(
-            {*inputs, *(() if family.offset_input is None else (family.offset_input[0],))}
+            {
+                *inputs,
+                *self._known_inputs,
+                *(() if family.offset_input is None else (family.offset_input[0],)),
+            }
         )
         X = data.X[:, columns] if columns else np.zeros((len(data.y), 1))
         small = _reading(family, columns)
@@ -143,6 +148,13 @@ class SparseData:
         used = (slopes_of(small) < 0) | bool(columns)
         theta[np.isin(self.sparse.input_of, [-1, *columns])] = standard.solution.theta[used]
         return self.sparse.scaled.inward(theta)
+
+    @cached_property
+    def _known_inputs(self) -> tuple[int, ...]:
+        """Inputs that have a known coefficient other than 0, which every fit keeps."""
+        family, input_of = self.family, self.sparse.input_of
+        known = (family.lower == family.upper) & (family.lower != 0.0) & (input_of >= 0)
+        return tuple(np.unique(input_of[known]).tolist())
 
     def path(
         self,

@@ -116,7 +116,7 @@ class FormulaInputs:
         names, from_scope = used_names(factors, table.names, scope)
         _check_words({text for how, text in factors if how == "lookup"} & {*names}, table)
         _, also = used_names([terms.response], table.names, scope)
-        columns = _columns(table, names)
+        columns = _columns(table, names, factors)
         levels = [_levels(column) for column in columns]
         frame = _frame(columns, levels, table.n_rows)
         specs = [
@@ -161,13 +161,19 @@ class FormulaInputs:
             used_names([f for part in self.parts for term in part for f in term], self.names, {})
         return self.scope or {}
 
+    @property
+    def _factors(self) -> list[tuple[str, str]]:
+        """Factors of all terms."""
+        parts = [part for part in self.parts if not isinstance(part, str)]
+        return [factor for part in parts for term in part for factor in term]
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_specs"}
 
     def designs(self, data: Any) -> list[pd.DataFrame]:
         """Columns of each part, without the intercept, from a table."""
         table = data if isinstance(data, Table) else table_of(data, self.names)
-        columns = _columns(table, self.names)
+        columns = _columns(table, self.names, self._factors)
         for column, known in zip(columns, self.levels, strict=True):
             if known is not None:
                 _check_levels(column, known)
@@ -186,7 +192,7 @@ class FormulaInputs:
 
     def columns_of(self, parts: Sequence[Any], table: Table) -> list[list[str]]:
         """Names of the columns of other right-hand sides in the columns of the formula."""
-        columns = _columns(table, self.names)
+        columns = _columns(table, self.names, self._factors)
         frame = _frame(columns, self.levels, table.n_rows)
         made = [_evaluated(_text(part), _formula_of(part), frame, self._scope) for part in parts]
         return [[str(name) for name in matrix.columns if name != _INTERCEPT] for matrix in made]
@@ -202,7 +208,8 @@ class FormulaInputs:
 
     def plain_columns(self, table: Table) -> tuple[np.ndarray, ...]:
         """Copies of the columns that the formula names, numbers or words."""
-        return tuple(np.array(_plain(column.values)) for column in _columns(table, self.names))
+        columns = _columns(table, self.names, ())
+        return tuple(np.array(_plain(column.values)) for column in columns)
 
     def inputs(self, data: Any) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
@@ -279,7 +286,7 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     if method == "lookup":
         return table[text]
     names, _ = used_names([factor], table.names, scope)
-    columns = _columns(table, names)
+    columns = _columns(table, names, [factor])
     frame = _frame(columns, [_levels(column) for column in columns], table.n_rows)
     matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
     two = text.startswith(_OF_TWO_COLUMNS)
@@ -412,15 +419,60 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
     raise ValueError(f"formula: cannot evaluate {term!r}: {'. '.join([*hints, text])}")
 
 
-def _columns(table: Table, names: Sequence[str]) -> list[Column]:
-    """Columns of a table, objects that are numbers as numbers."""
+def _columns(
+    table: Table, names: Sequence[str], factors: Iterable[tuple[str, str]]
+) -> list[Column]:
+    """Columns of a table, objects that are numbers as numbers.
+
+    Numbers have 64 bits, and those that factors compute with are float64: whole numbers of eight
+    bits would wrap around without a warning, as the square of 200 does.
+    """
+    computed = _computed(factors)
     columns = [table[name] for name in names]
     for j, column in enumerate(columns):
         values = column.values
         if values.dtype.kind == "O" and all(isinstance(value, Number) for value in values):
             truth = all(isinstance(value, bool | np.bool_) for value in values)
-            columns[j] = replace(column, values=values.astype(bool if truth else np.float64))
+            values = values.astype(bool if truth else np.float64)
+        if values.dtype.kind == "f" or (values.dtype.kind in "iu" and column.name in computed):
+            values = values.astype(np.float64, copy=False)
+        elif values.dtype.kind in "iu":
+            wide = values.dtype == np.uint64 and np.any(values >= 2**63)
+            values = values.astype(np.float64 if wide else np.int64, copy=False)
+        columns[j] = replace(column, values=values)
     return columns
+
+
+_CATEGORIES = {"C", "factor"}
+"""Functions whose levels are called as their values are written."""
+
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
+"""Operations that floating-point numbers do not have."""
+
+
+def _computed(factors: Iterable[tuple[str, str]]) -> set[str]:
+    """Names of columns that are computed with, except those that have to stay whole numbers."""
+    computed: set[str] = set()
+    whole: set[str] = set()
+    for method, text in factors:
+        if method != "python":
+            continue
+        quoted = re.findall("`([^`]*)`", text)
+        for i, name in enumerate(quoted):
+            text = text.replace(f"`{name}`", f"_quoted_{i}_", 1)
+        try:
+            tree = ast.parse(text, mode="eval")
+        except SyntaxError:
+            continue  # formulaic has the words for it
+        for node in ast.walk(tree):
+            called = node.func if isinstance(node, ast.Call) else None
+            names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            names |= {name for i, name in enumerate(quoted) if f"_quoted_{i}_" in names}
+            if isinstance(called, ast.Name) and called.id in _CATEGORIES:
+                whole |= names
+            elif isinstance(node, ast.BinOp | ast.UnaryOp):
+                (whole if isinstance(node.op, _OF_BITS) else computed).update(names)
+    return computed - whole
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

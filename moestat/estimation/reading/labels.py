@@ -46,7 +46,8 @@ def read_labels(
 
     The order is that of `classes`, else the one that the column declares, else ascending.  Of a
     family with K classes integer labels in 1..K are these positions, whichever occur.  Words have
-    no ascending order where the classes are `ordered`, and are refused without one.
+    no ascending order where the classes are `ordered`: they are refused without one, and so are
+    categories in an order that nobody gave them.
     """
     labels = plain_labels(column)
     distinct, position = np.unique(labels, return_inverse=True)
@@ -60,7 +61,7 @@ def read_labels(
                 f"classes must hold every label of y once, got {short(declared.tolist())}"
                 + (f" without {short(unknown[0])}" if unknown else "")
             )
-    elif ordered and declared is None and labels.dtype.kind in "US":
+    elif ordered and not column.ordered and labels.dtype.kind in "US":
         shown = ", ".join(map(repr, distinct[:5].tolist()))
         raise ValueError(
             f"y holds words, {shown}, whose order is not known; give the classes from the lowest"

@@ -24,6 +24,7 @@ __all__ = [
     "column_names",
     "is_missing",
     "is_table",
+    "levels_of_arrow",
     "missing_values",
 ]
 
@@ -46,6 +47,7 @@ class Column:
     missing: np.ndarray  # (n,)
     name: str | None = None
     levels: Any = None  # declared categories, in their order
+    ordered: bool = False  # whether this order is one that somebody gave them
     kind: str = ""  # what its library calls the type
     categorical: bool = False  # whether it holds categories or words
     parts: tuple[str, ...] = ()  # names of the two columns of values (n, 2), where they have names
@@ -258,15 +260,22 @@ def as_column(label: str, given: Any, name: Any = None) -> Column:
         values = values[:, 0]
     if values.ndim == 2 and values.shape[1] == 2 and bounds:
         missing = np.any(is_missing(values), axis=1)
-        return Column(values, np.asarray(missing), None, None, str(values.dtype), False, parts)
+        return Column(values, np.asarray(missing), kind=str(values.dtype), parts=parts)
     if values.ndim != 1:
         raise ValueError(f"{label} must have shape (n,), got {values.shape}")
     # A pandas.Categorical is an array with declared levels.
     levels = getattr(getattr(given, "dtype", None), "categories", None)
     declared = None if levels is None else np.asarray(levels)
     words = values.dtype.kind in "US" or declared is not None or _has_words(values)
-    name = None if name is None else str(name)
-    return Column(values, is_missing(values), name, declared, str(values.dtype), words)
+    return Column(
+        values,
+        is_missing(values),
+        None if name is None else str(name),
+        declared,
+        getattr(getattr(given, "dtype", None), "ordered", False) or _is_arranged(declared),
+        str(values.dtype),
+        words,
+    )
 
 
 def _column_of(series: Any) -> Column:
@@ -277,24 +286,44 @@ def _column_of(series: Any) -> Column:
     values = series.to_numpy()
     missing = series.is_null().to_numpy() | (values.dtype.kind == "f" and is_missing(values))
     categorical = dtype in (nw.Categorical, nw.Enum, nw.String)
-    levels = None
-    native = getattr(series.to_native(), "dtype", None)
+    levels, ordered = None, dtype == nw.Enum
+    whole = series.to_native()
+    native = getattr(whole, "dtype", None)
     if dtype == nw.Enum or (dtype == nw.Categorical and hasattr(native, "categories")):
-        # Categories of polars and pyarrow have no order of the user's.
+        # Categories of polars have no order of the user's.
         categories = getattr(native, "categories", None)
-        levels = (
-            np.asarray(categories)
-            if hasattr(categories, "to_numpy") or isinstance(categories, list)
-            else None
-        )
+        if hasattr(categories, "to_numpy") or isinstance(categories, list):
+            levels = np.asarray(categories)
+            ordered = ordered or _is_arranged(levels)
+    elif dtype == nw.Categorical and hasattr(whole, "unify_dictionaries"):
+        levels, ordered = levels_of_arrow(whole)
     return Column(
         values,
         np.asarray(missing),
         str(series.name) if series.name not in (None, "") else None,
         levels,
+        ordered and levels is not None,
         str(native or dtype),
         categorical or _has_words(values),
     )
+
+
+def levels_of_arrow(column: Any) -> tuple[np.ndarray, bool]:
+    """Levels of a column of dictionaries of pyarrow, as pandas reads them, and whether in order."""
+    whole = column.unify_dictionaries()
+    parts = whole.chunks if hasattr(whole, "chunks") else [whole]
+    levels = (
+        np.asarray(parts[0].dictionary.to_numpy(zero_copy_only=False)) if parts else np.empty(0)
+    )
+    return levels, bool(whole.type.ordered)
+
+
+def _is_arranged(levels: Any) -> bool:
+    """Whether categories stand in another order than the ascending one, which pandas makes up."""
+    if levels is None:
+        return False
+    known = np.asarray(levels).tolist()
+    return known != sorted(known, key=str)
 
 
 def _has_words(values: np.ndarray) -> bool:

@@ -310,6 +310,26 @@ def test_classes_have_the_declared_order(declared, data):
         moestat.fit("multinomial", X, cut, n_experts=1, classes=ORDER[:2], **QUICK)
 
 
+def _of_parquet(frame, folder):
+    frame.to_parquet(folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [lambda frame, folder: frame, lambda frame, folder: pa.Table.from_pandas(frame), _of_parquet],
+    ids=["pandas", "pyarrow", "Parquet"],
+)
+def test_an_order_of_words_is_one_that_somebody_gave(table, data, tmp_path):
+    words = np.array(ORDER)[np.digitize(data.a + data.b / 100, [3, 6])]
+    frame = pd.DataFrame({"a": data.a.to_numpy(), "y": pd.Categorical(words)})
+    with pytest.raises(ValueError, match="whose order is not known"):
+        moestat.fit_formula("y ~ a", table(frame, tmp_path), "ordinal", n_experts=1, **QUICK)
+    frame["y"] = pd.Categorical(words, categories=ORDER, ordered=True)
+    own = moestat.fit_formula("y ~ a", table(frame, tmp_path), "ordinal", n_experts=1, **QUICK)
+    assert own.data.classes.tolist() == ORDER
+
+
 def test_labels_of_integers_are_labels_for_new_data(data):
     label = np.where(data.a > 5, 3, 2)
     label[::7] = 5 - label[::7]

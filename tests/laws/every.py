@@ -1,0 +1,6 @@
+"""All laws, registered."""
+
+from tests.laws import entries, restricted, tables
+from tests.laws.laws import LAWS
+
+__all__ = ["LAWS", "entries", "restricted", "tables"]

@@ -1,0 +1,87 @@
+"""Laws of what is asked under restrictions: each is a fit with the coefficient at a known value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2
+
+from tests.laws.cases import Case
+from tests.laws.laws import FAILS, REFUSED, Cell, asked, compared, law
+
+_OPTIONS = (
+    "plain",
+    "weights",
+    "groups",
+    "weights, groups",
+    "offset",
+    "equal",
+    "missing",
+    "compress, weights",
+    "transformed, weights, groups",
+    "random, groups",
+)
+
+
+@law
+def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
+    """A profile likelihood and a constraint asked afterwards are fits with a known coefficient."""
+    base, found = case.result, _coefficient(case)
+    if case.option not in _OPTIONS or found is None or not _sound(base):
+        return
+    block, name = found
+    experts = range(2) if "equal" in case.options else [0]
+    known = lambda value: {block: {(i, "x"): value for i in experts}}  # noqa: E731
+    profile, refusal, foreign = asked(lambda: base.profile(name))
+    if refusal or foreign:
+        yield Cell("profile", FAILS if foreign else REFUSED, str(foreign or refusal))
+    else:
+        drop = 0.5 * chi2.isf(0.05, 1)
+        for side, end in zip(("lower end", "upper end"), profile.interval, strict=True):
+            if not np.isfinite(end):
+                continue
+            held, refusal, foreign = asked(
+                lambda end=end: case.fit(starts=base.theta, fixed=known(float(end)))
+            )
+            if refusal or foreign:
+                yield Cell(f"profile, {side}", FAILS, str(foreign or refusal))
+            else:
+                yield compared(f"profile, {side}", base.llf - held.llf, drop, atol=1e-3)
+    value = float(base.params[name] + 0.5 * base.bse[name])
+    held, refusal, foreign = asked(lambda: base.fit_constrained(f"{name} = {value!r}"))
+    if refusal or foreign:
+        yield Cell("fit_constrained", FAILS if foreign else REFUSED, str(foreign or refusal))
+        return
+    again, refusal, foreign = asked(lambda: case.fit(starts=held.theta, fixed=known(value)))
+    if refusal or foreign:
+        yield Cell("fit_constrained", FAILS, str(foreign or refusal))
+        return
+    yield compared("fit_constrained", held.llf, again.llf, rtol=0.0, atol=1e-4)
+    if abs(held.llf - again.llf) > 1e-6 or not _sound(again):
+        return
+    yield compared("fit_constrained, parameters", held.theta, again.theta, rtol=1e-4, atol=1e-5)
+    errors = [np.nan_to_num(np.asarray(each.bse, dtype=float)) for each in (held, again)]
+    yield compared("fit_constrained, standard errors", *errors, rtol=1e-3, atol=1e-6)
+
+
+def _sound(result: Any) -> bool:
+    certificate = result.certificate
+    return (
+        certificate.certified
+        and not certificate.collapsed
+        and not certificate.active
+        and certificate.condition < 1e5
+        and not result.family.has_jumps
+    )
+
+
+def _coefficient(case: Case) -> tuple[str, str] | None:
+    """The block and the name of the slope of x in the first expert."""
+    family = case.result.family
+    for channel in family.channels[family.first_expert_channel :]:
+        name = f"{channel.slope}[0,x]"
+        if channel.slope and name in case.result.param_names:
+            return channel.slope, name
+    return None
