@@ -166,15 +166,15 @@ class _RunningBlocks(RunningFit):
             return result
         work = partial(_shares, result.family, result.theta)
         weights, sizes = np.sum([*self.original.data.map_parts(work)], axis=0)
-        found = by_weight(result, weights) if self.job.by_weight else result
-        moved = found is not result
+        ordered = by_weight(result, weights) if self.job.by_weight else result
+        moved = ordered is not result
         self.sizes = sizes[np.argsort(-weights, kind="stable")] if moved else sizes
-        return found
+        return ordered
 
 
-def _shares(own: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
     """Sums (2, k) of the gate's probabilities over rows, and of responsibilities over units."""
-    gate, responsibilities, _ = Problem(own, part).rowwise(theta)
+    gate, responsibilities, _ = Problem(family, part).rowwise(theta)
     if part.begin is not None:
         responsibilities = responsibilities[:, part.begin]
     return np.stack([gate @ part.weight, responsibilities @ part.units])
@@ -324,9 +324,9 @@ def _surveyed(
         memory["known"] = survey(blocks, likelihood, labels, n_features, seed, count)
     known: Known = memory["known"]
     if not likelihood.parts and known.labels:
-        found = labels_as_columns(known.labels, 1, declared).columns[0]
+        column = labels_as_columns(known.labels, 1, declared).columns[0]
         K, ordered = None if by_name else model.n_classes, "levels" in likelihood.options
-        _, classes = read_labels(found, K, order, ordered)
+        _, classes = read_labels(column, K, order, ordered)
         labels = (classes,)
     elif not likelihood.parts and order is not None:
         raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")

@@ -40,7 +40,7 @@ class Passes:
         large = [
             i for i, (p, r) in enumerate(batch) if isinstance(p.data.levels[r.level], BlockRows)
         ]
-        found: dict[int, Value] = {}
+        answers: dict[int, Value] = {}
         if large:
             data = batch[large[0]][0].data
             assert isinstance(data, BlockRows)
@@ -55,12 +55,12 @@ class Passes:
             for i, total in zip(large, totals, strict=True):
                 problem, request = batch[i]
                 problem.visit(request)
-                found[i] = problem.completed(request, total)
+                answers[i] = problem.completed(request, total)
                 if self.saved is not None:
-                    self.saved.keep(problem, request, found[i])
+                    self.saved.keep(problem, request, answers[i])
             if self.saved is not None:
                 self.saved.write()
-        return [found.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
+        return [answers.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class _Asked:
 
 
 def _sums(
-    own: Family, reader: Reader, asked: Sequence[_Asked], number: int, block: Block
+    family: Family, reader: Reader, asked: Sequence[_Asked], number: int, block: Block
 ) -> list[Value]:
     """The sums over one block that several requests ask for."""
     rows = reader.sample(block)
-    found: list[Value] = []
+    values: list[Value] = []
     for each in asked:
         given = rows if each.draw is None else each.draw.of(number, rows)
         request = Request(each.objective, each.theta)
-        found.append(Problem(own, replace(given, whole=True)).evaluate(request))
-    return found
+        values.append(Problem(family, replace(given, whole=True)).evaluate(request))
+    return values
 
 
 def _added(one: Any, other: Any) -> Any:

@@ -84,9 +84,9 @@ def _read(
     used = weight > 0
     if every or used.all():
         return _Rows(X, y, weight, used, groups, numbers)
-    kept = [None if each is None else each[used] for each in (groups, numbers)]
+    used_labels = [None if each is None else each[used] for each in (groups, numbers)]
     X = np.ascontiguousarray(X[:, used])
-    return _Rows(X, tuple(column[used] for column in y), weight[used], used, *kept)
+    return _Rows(X, tuple(column[used] for column in y), weight[used], used, *used_labels)
 
 
 def _responses(likelihood: Likelihood, given: Any) -> tuple[np.ndarray, ...]:
@@ -95,14 +95,14 @@ def _responses(likelihood: Likelihood, given: Any) -> tuple[np.ndarray, ...]:
         names = [one.name for one in likelihood.parts]
         columns = as_columns(given, names)
         columns.check_missing("y")
-        found = []
+        responses = []
         for one, column in zip(likelihood.parts, columns.columns, strict=True):
             try:
                 has_labels = one.likelihood.support is not None
-                found.append(plain_labels(column) if has_labels else column.numbers("y"))
+                responses.append(plain_labels(column) if has_labels else column.numbers("y"))
             except ValueError as error:
                 raise ValueError(f"response {one.name!r}: {error}") from None
-        return tuple(found)
+        return tuple(responses)
     column = as_column("y", given)
     column.check_missing("y")
     if likelihood.support is not None:
@@ -117,13 +117,13 @@ def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Any, ..
     """Labels of the classes of each response in some rows, None of numbers."""
     if not any(law.support is not None for law in likelihood.laws):
         return ()
-    found = tuple(
+    labels = tuple(
         None if law.support is None else np.unique(column)
         for law, column in zip(likelihood.laws, y, strict=True)
     )
-    if any(own is not None and len(own) > _MOST_CLASSES for own in found):
+    if any(levels is not None and len(levels) > _MOST_CLASSES for levels in labels):
         raise ValueError(f"y has more than {_MOST_CLASSES} different labels in a block")
-    return found
+    return labels
 
 
 def _united(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -142,8 +142,8 @@ def _encoded(
     K = n_classes or 1
     if likelihood.parts:
         columns = [
-            column if own is None else _positions(own, column)
-            for own, column in zip(labels or [None] * len(y), y, strict=True)
+            column if levels is None else _positions(levels, column)
+            for levels, column in zip(labels or [None] * len(y), y, strict=True)
         ]
         return likelihood.encode(np.column_stack(columns).astype(np.float64), K)
     if labels:
@@ -174,18 +174,20 @@ class Reader:
     def names(self, block: Block, first: int) -> np.ndarray:
         """Numbers of the rows of a block of which the first has a number; labels of its groups."""
         family = self.family
-        own = _read(family.likelihood, block, family.n_features, self.features)
-        return first + np.flatnonzero(own.used) if own.groups is None else np.unique(own.groups)
+        rows = _read(family.likelihood, block, family.n_features, self.features)
+        return first + np.flatnonzero(rows.used) if rows.groups is None else np.unique(rows.groups)
 
     def rows(self, block: Block) -> tuple[IntArray, Any]:
         """Positions of the rows of a block that have a weight, and their groups, or None."""
         family = self.family
-        own = _read(family.likelihood, block, family.n_features, self.features)
-        return np.flatnonzero(own.used), own.groups
+        rows = _read(family.likelihood, block, family.n_features, self.features)
+        return np.flatnonzero(rows.used), rows.groups
 
-    def drawn(self, own: Drawn) -> Sample:
+    def drawn(self, drawn: Drawn) -> Sample:
         """The rows of a sample."""
-        return self._made(_Rows(own.X, own.y, own.weight, np.ones(own.keys.size, bool), own.groups))
+        return self._made(
+            _Rows(drawn.X, drawn.y, drawn.weight, np.ones(drawn.keys.size, bool), drawn.groups)
+        )
 
     def _made(self, rows: _Rows) -> Sample:
         family, X = self.family, rows.X
@@ -193,8 +195,8 @@ class Reader:
         if family.held:
             X = X.copy()  # it may be the caller's own
             X[list(family.held)] = 0.0
-        found = arranged(X, response, rows.weight, rows.groups)
-        return found if self.units is None else found.convert(self.units)
+        sample = arranged(X, response, rows.weight, rows.groups)
+        return sample if self.units is None else sample.convert(self.units)
 
     def values(self, y: Sequence[np.ndarray]) -> Any:
         """Responses as a `Data` has them: numbers, and positions of labels from 1."""
@@ -212,12 +214,12 @@ class Reader:
     def data(self, like: Data, block: Block) -> tuple[Data, IntArray | None]:
         """All rows of a block as the data of a fit, and of groups their numbers among all rows."""
         family = self.family
-        own = _read(family.likelihood, block, family.n_features, self.features, every=True)
-        X = own.X.copy() if family.held else own.X
+        rows = _read(family.likelihood, block, family.n_features, self.features, every=True)
+        X = rows.X.copy() if family.held else rows.X
         X[list(family.held)] = 0.0
-        y, numbers = self.values(own.y), own.numbers
-        made = replace(like, X=X.T, y=y, weight=own.weight, groups=own.groups, group_weight=None)
-        return made, numbers
+        y = self.values(rows.y)
+        data = replace(like, X=X.T, y=y, weight=rows.weight, groups=rows.groups, group_weight=None)
+        return data, rows.numbers
 
 
 @dataclass(frozen=True)
@@ -235,12 +237,18 @@ class Drawn:
     place: np.ndarray
     groups: Any = None
 
-    def at(self, kept: IntArray) -> Drawn:
+    def at(self, selected: IntArray) -> Drawn:
         """Some of the rows."""
-        groups = None if self.groups is None else self.groups[kept]
-        y = tuple(column[kept] for column in self.y)
-        own = self.keys[kept], self.X[:, kept], y, self.weight[kept], self.place[:, kept]
-        return Drawn(*own, groups)
+        groups = None if self.groups is None else self.groups[selected]
+        y = tuple(column[selected] for column in self.y)
+        fields_of_rows = (
+            self.keys[selected],
+            self.X[:, selected],
+            y,
+            self.weight[selected],
+            self.place[:, selected],
+        )
+        return Drawn(*fields_of_rows, groups)
 
     def smallest(self, most: int) -> Drawn:
         """The rows with the smallest keys, no more than `most` but for one group."""
@@ -331,44 +339,44 @@ class _Looking:
 
     def labels_of(self, number: int, block: Block) -> tuple[Any, ...]:
         """Labels of the classes in a block."""
-        own = _read(self.likelihood, block, self.n_features, self.features)
-        return _labels_in(self.likelihood, own.y)
+        rows = _read(self.likelihood, block, self.n_features, self.features)
+        return _labels_in(self.likelihood, rows.y)
 
     def look(self, number: int, block: Block) -> Known:
         """What is to be known about one block."""
-        own = _read(self.likelihood, block, self.n_features, self.features)
-        labels = _labels_in(self.likelihood, own.y)
-        columns = own.X
+        rows = _read(self.likelihood, block, self.n_features, self.features)
+        labels = _labels_in(self.likelihood, rows.y)
+        columns = rows.X
         if self.likelihood.support is None:
-            response = _encoded(self.likelihood, None, self.labels, own.y)
-            columns = np.vstack([own.X, *columns_of(response)])
-        total = float(own.weight.sum())
-        mean = columns @ own.weight / total if total else np.zeros(len(columns))
+            response = _encoded(self.likelihood, None, self.labels, rows.y)
+            columns = np.vstack([rows.X, *columns_of(response)])
+        total = float(rows.weight.sum())
+        mean = columns @ rows.weight / total if total else np.zeros(len(columns))
         centred = columns - mean[:, None]
         # The random numbers of a block depend on its number alone, not on who reads it.
         generator = np.random.default_rng([self.seed, number])
-        group_weight, varying, n_units = None, dict[int, Any](), own.weight.size
+        group_weight, varying, n_units = None, dict[int, Any](), rows.weight.size
         unit: Any = slice(None)
-        if own.groups is not None:
-            names, first, unit = np.unique(own.groups, return_index=True, return_inverse=True)
+        if rows.groups is not None:
+            names, first, unit = np.unique(rows.groups, return_index=True, return_inverse=True)
             unit, n_units = unit.reshape(-1), names.size
-            if (at := _differing(own.weight, first, unit)) is not None:
+            if (at := _differing(rows.weight, first, unit)) is not None:
                 raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
-            for f, x in enumerate(own.X):
+            for f, x in enumerate(rows.X):
                 if (at := _differing(x, first, unit)) is not None:
                     varying[f] = names[at].item()
-            group_weight = float(own.weight[first].sum())
+            group_weight = float(rows.weight[first].sum())
         keys = generator.random(n_units)[unit]
-        place = np.array([np.full(keys.size, number), np.flatnonzero(own.used)], dtype=np.int32)
-        if own.numbers is not None:
-            place = np.array([np.full(keys.size, -1), own.numbers])
-        drawn = Drawn(keys, own.X, own.y, own.weight, place, own.groups)
+        place = np.array([np.full(keys.size, number), np.flatnonzero(rows.used)], dtype=np.int32)
+        if rows.numbers is not None:
+            place = np.array([np.full(keys.size, -1), rows.numbers])
+        drawn = Drawn(keys, rows.X, rows.y, rows.weight, place, rows.groups)
         return Known(
-            rows=own.weight.size,
-            given=own.used.size,
+            rows=rows.weight.size,
+            given=rows.used.size,
             total=total,
             mean=mean,
-            squares=(centred * own.weight) @ centred.T,
+            squares=(centred * rows.weight) @ centred.T,
             low=columns.min(axis=1, initial=np.inf),
             high=columns.max(axis=1, initial=-np.inf),
             labels=labels,
@@ -404,11 +412,15 @@ def labels_as_columns(
     names: Sequence[str] = (),
 ) -> Columns:
     """Responses (m,) in which each label of the classes occurs, with declared levels and names."""
-    length = max((len(own) for own in labels if own is not None), default=1)
+    length = max((len(occurring) for occurring in labels if occurring is not None), default=1)
     columns: list[Column] = []
     for r in range(n_responses):
-        own = labels[r] if labels else None
-        values = np.zeros(length) if own is None else own[np.arange(length).clip(max=len(own) - 1)]
+        occurring = labels[r] if labels else None
+        values = (
+            np.zeros(length)
+            if occurring is None
+            else occurring[np.arange(length).clip(max=len(occurring) - 1)]
+        )
         column = (declared[r] if declared else None) or Column(values, np.empty(0))
         columns.append(
             Column(
@@ -439,12 +451,12 @@ def survey(
     known: Known | None = None
     drawn: list[Drawn] = []
     begin = [0]
-    for own in passing(blocks.map(look, threads), len(blocks), None, "survey"):
-        if known is not None and own.mean.size != known.mean.size:
+    for look_of_block in passing(blocks.map(look, threads), len(blocks), None, "survey"):
+        if known is not None and look_of_block.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
-        known = own if known is None else known.joined(own)
+        known = look_of_block if known is None else known.joined(look_of_block)
         begin.append(known.given)
-        drawn.append(own.drawn)
+        drawn.append(look_of_block.drawn)
         if sum(each.keys.size for each in drawn) > 3 * SAMPLED // 2:
             drawn = [Drawn.of(drawn)]
     if known is None:
@@ -522,9 +534,9 @@ class BlockRows(Sample):
         """Weighted mean of ``phi phi'`` with phi = (1, x)."""
         d = len(self.X)
         mean = np.append(1.0, self.mean[:d])
-        found = np.outer(mean, mean)
-        found[1:, 1:] += self.covariance[:d, :d]
-        return found
+        gram = np.outer(mean, mean)
+        gram[1:, 1:] += self.covariance[:d, :d]
+        return gram
 
     @cached_property
     def _coarser(self) -> list[Sample]:
@@ -571,16 +583,16 @@ def _through(
 
 
 def rows_of_blocks(
-    blocks: Blocks, known: Known, own: Family, labels: tuple[Any, ...], threads: int
+    blocks: Blocks, known: Known, family: Family, labels: tuple[Any, ...], threads: int
 ) -> BlockRows:
     """The rows in the user's units."""
-    reader = Reader(own, labels, features=blocks.features)
-    known.mean[list(own.held)] = 0.0
+    reader = Reader(family, labels, features=blocks.features)
+    known.mean[list(family.held)] = 0.0
     sampled = reader.drawn(known.drawn)
     alike = replace(
         sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
     )
-    nothing = np.empty((own.n_features, 0)), sampled.y[:0], np.array([known.total])
+    nothing = np.empty((family.n_features, 0)), sampled.y[:0], np.array([known.total])
     return BlockRows(
         *nothing, blocks=blocks, totals=known, reader=reader, sampled=alike, threads=threads
     )

@@ -246,8 +246,8 @@ def in_order(task: Callable[[int], T], numbers: Iterable[int], threads: int) -> 
 
 def _cut(parts: list[Any], rows: int, number: int) -> Block:
     """One block of arrays."""
-    here = slice(number * rows, (number + 1) * rows)
-    return tuple(getattr(part, "iloc", part)[here] for part in parts)
+    rows_of_block = slice(number * rows, (number + 1) * rows)
+    return tuple(getattr(part, "iloc", part)[rows_of_block] for part in parts)
 
 
 def _row_group(path: Path, columns: list[str], d: int, number: int) -> Block:
@@ -282,20 +282,20 @@ class _OnDask(Blocks):
             if len(getattr(part, "numblocks", (1,))) > 1 and part.numblocks[1] > 1:
                 raise ValueError(f"{name} must be chunked by rows only, got chunks {part.chunks}")
             parts.append(np.ravel(part.to_delayed()).tolist())
-        if len({len(own) for own in parts}) > 1:
+        if len({len(counts) for counts in parts}) > 1:
             raise ValueError(
                 f"X, y and sample_weight must have the same partitions, got {[*map(len, parts)]}"
             )
         together = delayed(_together, pure=True)
-        partitions = [together(*own) for own in zip(*parts, strict=True)]
+        partitions = [together(*counts) for counts in zip(*parts, strict=True)]
         client = dask_client()
         if client is not None:
             partitions = client.persist(partitions)
         columns = [str(name) for name in getattr(X, "columns", ())]
         names = tuple(columns) if columns else None
-        read = partial(_computed, tuple(partitions))
+        read_block = partial(_computed, tuple(partitions))
         response = getattr(y, "name", None) if names else None
-        return cls(read, len(partitions), names, response, tuple(partitions))
+        return cls(read_block, len(partitions), names, response, tuple(partitions))
 
     def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
         """``function(i, block)`` where each block is, in order."""

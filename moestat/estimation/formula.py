@@ -202,7 +202,7 @@ def read_formula(
     asked = read_terms(
         formula, column_names(data), family, weights, offset, groups, missing, scope, options
     )
-    terms, groups, scope = asked.read, asked.groups, asked.scope
+    terms, groups, scope = asked.terms, asked.groups, asked.scope
     columns = asked.columns
     table, complete = _complete(data, asked.names, missing)
     inputs = FormulaInputs.of(asked.formula, terms, table, scope)

@@ -26,13 +26,13 @@ class Asked:
     """What a fit by formula asks of a table: terms, columns, and arguments of `moestat.fit`."""
 
     formula: str  # the formula without its random effects, of all experts
-    read: Parsed
+    terms: Parsed
     columns: Sequence[str]  # columns of the table
     names: Sequence[str]  # columns that are read
     groups: str | None
     scope: Mapping[str, Any]
     options: dict[str, Any]
-    own: Combined | None = None  # formulas of the experts, where these differ
+    by_expert: Combined | None = None  # formulas of the experts, where these differ
 
 
 def read_terms(
@@ -91,7 +91,7 @@ def arguments_of(
     asked: Asked, inputs: FormulaInputs, table: Table, designs: Sequence[Any], family: Any
 ) -> tuple[Inputs, dict[str, Any]]:
     """Inputs of a fit from the designs of a table, and arguments that say who reads which."""
-    terms, formula, options = asked.read, asked.formula, dict(asked.options)
+    terms, formula, options = asked.terms, asked.formula, dict(asked.options)
     several = is_sequence(family) or bool(as_likelihood(family).parts)
     columns_of_response = beside(terms.response)
     if not several and len(columns_of_response) not in (1, 2):
@@ -101,8 +101,8 @@ def arguments_of(
             " Two columns with one likelihood are bounds, or successes and failures"
         )
     names = [f"b_{each}" for _, each in beside(terms.response)] if several else ["b"]
-    if asked.own is not None and asked.own.without_intercept:
-        known = dict.fromkeys(asked.own.without_intercept, 0.0)
+    if asked.by_expert is not None and asked.by_expert.without_intercept:
+        known = dict.fromkeys(asked.by_expert.without_intercept, 0.0)
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names, known)
     elif not terms.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
@@ -111,7 +111,9 @@ def arguments_of(
     if len(designs) > 2:
         options["offset"] = made.features.index(_offset_name(designs))
     columns_by_expert = (
-        [designs[0].columns] if asked.own is None else inputs.columns_of(asked.own.parts, table)
+        [designs[0].columns]
+        if asked.by_expert is None
+        else inputs.columns_of(asked.by_expert.parts, table)
     )
     for i, names in enumerate(columns_by_expert):
         if lost := [name for name in names if name not in designs[0].columns]:
@@ -122,7 +124,7 @@ def arguments_of(
             )
     read_by = [[made.features.index(name) for name in names] for names in columns_by_expert]
     options |= {
-        "expert_inputs": read_by[0] if asked.own is None else read_by,
+        "expert_inputs": read_by[0] if asked.by_expert is None else read_by,
         "gate_inputs": [made.features.index(name) for name in designs[1].columns],
     }
     return made, options

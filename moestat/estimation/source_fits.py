@@ -106,17 +106,17 @@ def fit_source(
     how = weights, offset, groups, missing, scope
     asked = read_terms(formula, names, family, *how, options)
     _check(asked, known)
-    own = {name: asked.options.pop(name) for name in _OPTIONS if name in asked.options}
-    threads = own.get("threads")
+    options_of_fit = {name: asked.options.pop(name) for name in _OPTIONS if name in asked.options}
+    threads = options_of_fit.get("threads")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
-    with reported("fit_formula", own.get("verbose", False), answers=True):
-        deadline = deadline_after(own.get("time_limit"))
-        generator = as_generator(own.get("rng"))
+    with reported("fit_formula", options_of_fit.get("verbose", False), answers=True):
+        deadline = deadline_after(options_of_fit.get("time_limit"))
+        generator = as_generator(options_of_fit.get("rng"))
         looks, fits = generator.spawn(2)
         seed = int(looks.integers(2**63))
         shared = source if isinstance(source, SharedSource) else SharedSource(source)
         chosen, seen = shared.first_pass(asked, seed, missing, count)
-        inputs = FormulaInputs.of(asked.formula, asked.read, seen.sample, asked.scope)
+        inputs = FormulaInputs.of(asked.formula, asked.terms, seen.sample, asked.scope)
         designs = inputs.designs(seen.sample)
         several = is_sequence(family) or bool(as_likelihood(family).parts)
         made, given = arguments_of(asked, inputs, seen.sample, designs, family)
@@ -127,13 +127,13 @@ def fit_source(
             moves = gathered(chosen, asked.groups, seen.ends, *how_complete)
         plan = _Plan(inputs, weights, several, moves)
         blocks = _Designs.of(chosen, seen, plan, made.features, shared.source)
-        columns = beside(asked.read.response) if several else [asked.read.response]
+        columns = beside(asked.terms.response) if several else [asked.terms.response]
         own_family = _family_of(family, inputs, seen.sample, several, len(columns))
-        if (random := own.get("random")) is not None:
+        if (random := options_of_fit.get("random")) is not None:
             own_family = random_likelihood(own_family, random, made.features, len(made.design))
         extra = {
             "formula": inputs,
-            "responses": tuple(used_names([asked.read.response], names, asked.scope)[0]),
+            "responses": tuple(used_names([asked.terms.response], names, asked.scope)[0]),
             "weights_column": None if source.weights else weights,
             "groups_column": asked.groups,
             "dropped": seen.given - seen.rows,
@@ -141,17 +141,17 @@ def fit_source(
         result = fit_rows(
             own_family,
             blocks,
-            own.get("starts"),
+            options_of_fit.get("starts"),
             fits,
             count,
             {"n_experts": n_experts, **given},
-            searched={name: own.get(name) for name in SEARCHED},
+            searched={name: options_of_fit.get(name) for name in SEARCHED},
             deadline=deadline,
-            order=own.get("classes"),
+            order=options_of_fit.get("classes"),
             declared=[seen.column_of(each) for each in columns],
             names=[text for _, text in columns] if several else (),
-            prior=own.get("prior"),
-            resolution=own.get("resolution"),
+            prior=options_of_fit.get("prior"),
+            resolution=options_of_fit.get("resolution"),
             extra=extra,
             memory=shared.memory_of(asked),
             resume=resume,
@@ -285,11 +285,11 @@ def _survey(
     looks: list[_Look] = []
     drawn: list[tuple[Any, Table]] = []
     ends: list[Table] = []
-    for own in passing(source.map(look, threads), len(rows), total, "first pass"):
-        looks.append(replace(own, keys=None, drawn=_NOTHING, ends=_NOTHING))
-        if own.rows:
-            drawn.append((own.keys, own.drawn))
-            ends.append(own.ends)
+    for looked in passing(source.map(look, threads), len(rows), total, "first pass"):
+        looks.append(replace(looked, keys=None, drawn=_NOTHING, ends=_NOTHING))
+        if looked.rows:
+            drawn.append((looked.keys, looked.drawn))
+            ends.append(looked.ends)
         if sum(keys.size for keys, _ in drawn) > 2 * _SAMPLED:
             drawn = [_smallest(drawn)]
         if len(ends) > 1:
@@ -301,17 +301,17 @@ def _survey(
     sample = _stacked([table for _, table in drawn]) if few else _smallest(drawn)[1]
     if not few:
         sample = _stacked([sample, *ends])
-    counts = tuple(own.rows for own in looks)
+    counts = tuple(looked.rows for looked in looks)
     return _Seen(
-        *(sum(own.given for own in looks), sum(counts), counts),
-        *(tuple(own.digest for own in looks), sample, few),
-        tuple(own.groups for own in looks),
+        *(sum(looked.given for looked in looks), sum(counts), counts),
+        *(tuple(looked.digest for looked in looks), sample, few),
+        tuple(looked.groups for looked in looks),
     )
 
 
 def _coded(asked: Asked) -> tuple[str, ...]:
     """Columns in factors that may be coded by levels although they hold numbers."""
-    factors = [f for part in asked.read.parts for term in part for f in term]
+    factors = [f for part in asked.terms.parts for term in part for f in term]
     texts = [(how, text) for how, text in factors if "C(" in text or "factor(" in text]
     return tuple(used_names(texts, asked.columns, asked.scope)[0])
 
@@ -321,20 +321,20 @@ def _look(
 ) -> _Look:
     """What the first pass finds in one part."""
     gaps = [
-        (int(own.missing.sum()), int(np.argmax(own.missing)) if own.missing.any() else -1)
-        for own in table.columns
+        (int(column.missing.sum()), int(np.argmax(column.missing)) if column.missing.any() else -1)
+        for column in table.columns
     ]
     complete = _complete(table)
     keys = np.random.default_rng([seed, number]).random(complete.n_rows)
     most = min(most, keys.size)
-    kept = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
+    sampled = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
     return _Look(
         table.n_rows,
         complete.n_rows,
         digest_of(table),
         tuple(gaps),
-        keys[kept],
-        complete.at(kept),
+        keys[sampled],
+        complete.at(sampled),
         _ends(complete, coded, groups),
         None if groups is None else ends_of_labels(labels_of(complete[groups])),
     )
@@ -342,8 +342,8 @@ def _look(
 
 def _complete(table: Table) -> Table:
     """The rows in which nothing is missing, without their index."""
-    table, kept = replace(table, index=None), _complete_rows(table)
-    return table if kept.size == table.n_rows else table.at(kept)
+    table, complete_rows = replace(table, index=None), _complete_rows(table)
+    return table if complete_rows.size == table.n_rows else table.at(complete_rows)
 
 
 def _complete_in(names: Sequence[str], table: Table) -> Table:
@@ -368,13 +368,13 @@ def _ends(table: Table, coded: Sequence[str], groups: str | None) -> Table:
             continue
         if column.categorical or column.name in coded:
             plain = values.astype(str) if values.dtype.kind == "O" else values
-            found = np.unique(plain, return_index=True)[1]
-            if found.size > _MOST_LEVELS:
+            places = np.unique(plain, return_index=True)[1]
+            if places.size > _MOST_LEVELS:
                 raise ValueError(
                     f"data: column {column.name!r} has more than {_MOST_LEVELS} levels; a design"
                     " has a column for each"
                 )
-            rows.update(found.tolist())
+            rows.update(places.tolist())
         elif values.dtype.kind in "iuf":
             rows.update((int(np.argmin(values)), int(np.argmax(values))))
     return table.at(np.array(sorted(rows), dtype=np.int64))
@@ -385,12 +385,12 @@ _NOTHING = Table((), True, 0)
 
 def _smallest(drawn: Sequence[tuple[Any, Table]]) -> tuple[Any, Table]:
     """The rows with the smallest keys, in their order: a uniform sample."""
-    keys = np.concatenate([own for own, _ in drawn])
-    table = _stacked([own for _, own in drawn])
+    keys = np.concatenate([part for part, _ in drawn])
+    table = _stacked([part for _, part in drawn])
     if keys.size <= _SAMPLED:
         return keys, table
-    kept = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
-    return keys[kept], table.at(kept)
+    smallest = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
+    return keys[smallest], table.at(smallest)
 
 
 def _stacked(tables: Sequence[Table]) -> Table:
@@ -417,19 +417,21 @@ def _stacked(tables: Sequence[Table]) -> Table:
 
 def _levels(declared: Sequence[Any]) -> Any:
     """Declared levels of parts in the order in which they appear, as pandas joins them."""
-    if any(own is None for own in declared):
+    if any(levels is None for levels in declared):
         return None
-    found = dict.fromkeys(level for own in declared for level in np.asarray(own).tolist())
-    return np.array(list(found), dtype=np.asarray(declared[0]).dtype)
+    known_levels = dict.fromkeys(
+        level for levels in declared for level in np.asarray(levels).tolist()
+    )
+    return np.array(list(known_levels), dtype=np.asarray(declared[0]).dtype)
 
 
 def _check_gaps(looks: Sequence[_Look], names: Sequence[str]) -> None:
     """Refuse missing values, with the column, their number and the first row."""
-    begin = np.cumsum([0, *(own.given for own in looks)])
+    begin = np.cumsum([0, *(looked.given for looked in looks)])
     for j, name in enumerate(names):
-        count = sum(own.gaps[j][0] for own in looks)
+        count = sum(looked.gaps[j][0] for looked in looks)
         if count:
-            at = next(i for i, own in enumerate(looks) if own.gaps[j][0])
+            at = next(i for i, looked in enumerate(looks) if looked.gaps[j][0])
             first = int(begin[at]) + looks[at].gaps[j][1]
             raise missing_values(f"data: column {name!r}", count, first)
 
@@ -443,9 +445,9 @@ def _check_by_row(
     rows = np.arange(0, table.n_rows, 2)[::-1]
     some = table.at(rows)
     pairs: list[tuple[str, Any, Any]] = []
-    for response in beside(asked.read.response) if several else [asked.read.response]:
-        found = [response_column(response, each, asked.scope).values for each in (table, some)]
-        pairs.append((response[1], found[0][rows], found[1]))
+    for response in beside(asked.terms.response) if several else [asked.terms.response]:
+        values = [response_column(response, each, asked.scope).values for each in (table, some)]
+        pairs.append((response[1], values[0][rows], values[1]))
     for whole, part in zip(designs, inputs.designs(some), strict=True):
         pairs += [
             (str(name), np.asarray(whole[name])[rows], np.asarray(part[name]))
@@ -542,15 +544,15 @@ class _Designs(Blocks):
             parts.append(_Part(first, piece, -(-most // _PIECE), digest))
             first, piece = first + rows, piece + parts[-1].pieces
         response = None if plan.several else plan.inputs.response[1]
-        read = partial(_read, source, plan, tuple(parts))
+        read_part = partial(_read, source, plan, tuple(parts))
         names = tuple(source.names)
-        return cls(read, piece, features, response, source, plan, tuple(parts), names, whole)
+        return cls(read_part, piece, features, response, source, plan, tuple(parts), names, whole)
 
     def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
         """``function(i, block)`` for every block, in order."""
         work = partial(_on_part, self.plan, self.parts, function)
-        for found in self.source.map(work, threads):
-            yield from found
+        for results in self.source.map(work, threads):
+            yield from results
 
     def map_labels(
         self, columns: Sequence[str], function: Callable[..., T], threads: int
@@ -563,8 +565,8 @@ class _Designs(Blocks):
             complete = partial(_complete_in, self.names)
             away = self.plan.moves.labels_away(source, columns, complete, first, threads)
         work = partial(_with_labels, self.plan, self.parts, self.names, columns, away, function)
-        for found in source.map(work, threads):
-            yield from found
+        for results in source.map(work, threads):
+            yield from results
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -576,8 +578,8 @@ def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> B
     """One block."""
     for at, part in enumerate(parts):
         if part.piece <= number < part.piece + part.pieces:
-            found = _on_part(plan, parts, lambda i, block: (i, block), at, source.read(at))
-            return dict(found)[number]
+            pieces = _on_part(plan, parts, lambda i, block: (i, block), at, source.read(at))
+            return dict(pieces)[number]
     raise IndexError(f"block {number}")
 
 
@@ -612,16 +614,16 @@ def _with_labels(
     `away` has the numbers and labels of rows that other parts than their own take in.
     """
     part = parts[number]
-    own = table.some(names)
-    if digest_of(own) != part.digest:
+    chosen = table.some(names)
+    if digest_of(chosen) != part.digest:
         raise ValueError("data: the rows have changed since the first pass; fit again")
-    kept = _complete_rows(own)
+    complete = _complete_rows(chosen)
     for name in columns:
-        table[name].at(kept).check_missing(f"data: column {name!r}")
-    own, numbers = plan.rows_of(number, part, own.at(kept))
+        table[name].at(complete).check_missing(f"data: column {name!r}")
+    chosen, numbers = plan.rows_of(number, part, chosen.at(complete))
     place = numbers - part.first
-    inside = (place >= 0) & (place < kept.size)
-    labels = {name: labels_of(table[name].at(kept[place[inside]])) for name in columns}
+    inside = (place >= 0) & (place < complete.size)
+    labels = {name: labels_of(table[name].at(complete[place[inside]])) for name in columns}
     if away is not None and not inside.all():
         at = np.searchsorted(away[0], numbers[~inside])
         order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
@@ -632,10 +634,10 @@ def _with_labels(
     return [
         function(
             piece,
-            plan.block(_cut(own, rows), numbers[rows]),
+            plan.block(_cut(chosen, rows), numbers[rows]),
             {name: values[rows] for name, values in labels.items()},
         )
-        for piece, rows in plan.pieces(part, own)
+        for piece, rows in plan.pieces(part, chosen)
     ]
 
 

@@ -41,8 +41,8 @@ def ends_of_labels(labels: np.ndarray) -> Ends:
     if not labels.size:
         return None
     # NumPy has no minimum of words.
-    found = np.sort(labels)[[0, -1]] if labels.dtype.kind in "US" else [labels.min(), labels.max()]
-    return found[0], found[1]
+    ends = np.sort(labels)[[0, -1]] if labels.dtype.kind in "US" else [labels.min(), labels.max()]
+    return ends[0], ends[1]
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Gathered:
     ) -> tuple[Table, IntArray]:
         """The rows of whole groups of a part, group by group, with their numbers."""
         if number in self.away:
-            kept = np.flatnonzero(~np.isin(labels_of(table[self.column]), self.away[number]))
-            table, numbers = table.at(kept), numbers[kept]
+            remaining = np.flatnonzero(~np.isin(labels_of(table[self.column]), self.away[number]))
+            table, numbers = table.at(remaining), numbers[remaining]
         more = self.taken.get(number, [])
         if more:
             table = stacked([table, *(each for each, _ in more)])
@@ -113,14 +113,14 @@ def gathered(
     of a table, and `counts` says how many each part has.
     """
     limits = _shared(ends)
-    involved = [number for number, own in enumerate(limits) if own is not None]
+    involved = [number for number, limit in enumerate(limits) if limit is not None]
     if not involved:
         return Gathered(column)
     LOG.info("labels of groups of %d parts", len(involved))
     look = partial(_suspicious, column, limits)
     seen = [*source.chosen([column]).map(look, threads, involved)]
-    labels = np.concatenate([found for _, found in seen])
-    part = np.repeat([number for number, _ in seen], [found.size for _, found in seen])
+    labels = np.concatenate([distinct for _, distinct in seen])
+    part = np.repeat([number for number, _ in seen], [distinct.size for _, distinct in seen])
     order = np.argsort(labels, kind="stable")
     labels, part = labels[order], part[order]
     # The first part with a label keeps it; in the others it is away.
@@ -131,22 +131,22 @@ def gathered(
     home = dict(zip(labels[also].tolist(), part[first[also]].tolist(), strict=True))
     away = {number: labels[also & (part == number)] for number in np.unique(part[also]).tolist()}
     take = partial(_taken, column, away, complete, np.cumsum([0, *counts]))
-    taken: dict[int, list[tuple[Table, IntArray]]] = {}
+    moved: dict[int, list[tuple[Table, IntArray]]] = {}
     total = 0
-    for found in source.map(take, threads, sorted(away)):
-        for label, table, numbers in found:
-            taken.setdefault(home[label], []).append((table, numbers))
+    for groups_of_part in source.map(take, threads, sorted(away)):
+        for label, table, numbers in groups_of_part:
+            moved.setdefault(home[label], []).append((table, numbers))
             total += table.n_rows
         if total > _MOST_MOVED:
             label = labels[also][0]
-            where = ", ".join(map(source.label, part[labels == label][:3].tolist()))
+            parts_named = ", ".join(map(source.label, part[labels == label][:3].tolist()))
             raise ValueError(
                 f"groups: {len(home)} groups are split over parts of the source, such as"
-                f" {label.item()!r} ({where}), and their rows are more than {_MOST_MOVED:,}; sort"
-                f" the source by {column!r}, or partition it by groups, as"
+                f" {label.item()!r} ({parts_named}), and their rows are more than {_MOST_MOVED:,};"
+                f" sort the source by {column!r}, or partition it by groups, as"
                 f" frame.shuffle({column!r}) of dask does"
             )
-    return Gathered(column, away, taken)
+    return Gathered(column, away, moved)
 
 
 def _shared(ends: Sequence[Ends]) -> list[tuple[Any, Any] | None]:
@@ -155,8 +155,8 @@ def _shared(ends: Sequence[Ends]) -> list[tuple[Any, Any] | None]:
     In the order of their smallest labels the parts before reach up to some label, and those after
     begin at some label.
     """
-    found: list[tuple[Any, Any] | None] = [None] * len(ends)
-    known = [(*own, number) for number, own in enumerate(ends) if own is not None]
+    neighbours: list[tuple[Any, Any] | None] = [None] * len(ends)
+    known = [(*pair, number) for number, pair in enumerate(ends) if pair is not None]
     known.sort(key=lambda each: each[0])
     reach: Any = None
     for place, (low, high, number) in enumerate(known):
@@ -164,20 +164,20 @@ def _shared(ends: Sequence[Ends]) -> list[tuple[Any, Any] | None]:
         before = reach if reach is not None and reach >= low else None
         after = after if after is not None and after <= high else None
         if before is not None or after is not None:
-            found[number] = before, after
+            neighbours[number] = before, after
         reach = high if reach is None or high > reach else reach
-    return found
+    return neighbours
 
 
 def _suspicious(
     column: str, limits: Sequence[tuple[Any, Any] | None], number: int, table: Table
 ) -> tuple[int, np.ndarray]:
     """Labels of a part that other parts may have, too."""
-    own, limit = table[column], limits[number]
+    labels_column, limit = table[column], limits[number]
     if limit is None:  # of a source that reads all parts
-        return number, labels_of(own)[:0]
+        return number, labels_of(labels_column)[:0]
     before, after = limit
-    labels = np.unique(labels_of(own.at(np.flatnonzero(~own.missing))))
+    labels = np.unique(labels_of(labels_column.at(np.flatnonzero(~labels_column.missing))))
     shared = np.zeros(labels.size, dtype=bool)
     if before is not None:
         shared |= labels <= before
@@ -193,12 +193,12 @@ def _taken(
     if number not in away:
         return []
     table = complete(table)
-    labels, found = labels_of(table[column]), []
+    labels, groups_found = labels_of(table[column]), []
     for label in away[number].tolist():
         at = np.flatnonzero(labels == label)
         if at.size:
-            found.append((label, table.at(at), first[number] + at))
-    return found
+            groups_found.append((label, table.at(at), first[number] + at))
+    return groups_found
 
 
 def _labels_away(

@@ -115,11 +115,11 @@ def _inputs_of(result: Any) -> Sequence[str]:
 def _digest_of(result: Any) -> str:
     """A digest of what predictions depend on."""
     data = result.data
-    found = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
+    digest = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
     formula = None if data.formula is None else [data.formula.formula, data.formula.states]
     classes = None if data.classes is None else [*map(str, np.ravel(data.classes).tolist())]
-    found.update(json.dumps([repr(result.family), formula, data.features, classes]).encode())
-    return found.hexdigest()
+    digest.update(json.dumps([repr(result.family), formula, data.features, classes]).encode())
+    return digest.hexdigest()
 
 
 def _open(folder: Path, record: dict[str, Any]) -> None:
@@ -160,17 +160,17 @@ def _write(
     for name in names:
         table[name].check_missing(f"data: column {name!r}")
     columns: dict[str, Any] = {
-        str(own.name): pa.array(own.values, from_pandas=True)
-        for own in table.columns
-        if own.name not in names
+        str(column.name): pa.array(column.values, from_pandas=True)
+        for column in table.columns
+        if column.name not in names
     }
     if table.index is not None:
         for level, called in enumerate(table.index.names):
             name = str(called or ("index" if table.index.nlevels == 1 else f"index_{level}"))
             columns[name] = pa.array(np.asarray(table.index.get_level_values(level)))
     asked = {name: table[name].values for name in names}
-    found = result.predict(asked, which, q=q) if table.n_rows else np.empty(0)
-    columns |= _named(result, np.asarray(found), which, q)
+    predicted = result.predict(asked, which, q=q) if table.n_rows else np.empty(0)
+    columns |= _named(result, np.asarray(predicted), which, q)
     with _writing(folder / files[number]) as file:
         parquet.write_table(pa.table(columns), file)
 
@@ -188,18 +188,18 @@ def _writing(path: Path) -> Generator[BinaryIO]:
         ) from None
 
 
-def _named(result: Any, found: np.ndarray, which: str, q: Any) -> dict[str, Any]:
+def _named(result: Any, predicted: np.ndarray, which: str, q: Any) -> dict[str, Any]:
     """Predictions (n,) or (n, m) as columns with names."""
-    if found.ndim == 1:
-        return {which: found.astype(str) if found.dtype.kind == "O" else found}
-    if found.ndim > 2:
+    if predicted.ndim == 1:
+        return {which: predicted.astype(str) if predicted.dtype.kind == "O" else predicted}
+    if predicted.ndim > 2:
         raise ValueError(
             f"to: {which!r} of classes has several values for each row, which cannot be one"
             " column; predict rows in memory"
         )
-    labels: Sequence[Any] = range(found.shape[1])
+    labels: Sequence[Any] = range(predicted.shape[1])
     if which == "quantile":
         labels = np.atleast_1d(q).tolist()
     elif which == "proba" and result.data.classes is not None:
         labels = np.asarray(result.data.classes).tolist()
-    return {f"{which}[{label}]": found[:, j] for j, label in enumerate(labels)}
+    return {f"{which}[{label}]": predicted[:, j] for j, label in enumerate(labels)}

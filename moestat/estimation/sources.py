@@ -101,14 +101,14 @@ def as_source(given: Any) -> Source | None:
 
 def digest_of(table: Table) -> int:
     """A checksum of the rows of a table: another one if they change between two passes."""
-    found = table.n_rows
+    checksum = table.n_rows
     for column in table.columns:
         values = column.values
         if values.dtype.kind == "O":
-            found = zlib.crc32("\0".join(map(str, values)).encode(), found)
+            checksum = zlib.crc32("\0".join(map(str, values)).encode(), checksum)
         else:
-            found = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, found)
-    return found
+            checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
+    return checksum
 
 
 def _called(label: str, error: Exception) -> ValueError:
@@ -219,14 +219,14 @@ class FileSource(_InThreads):
         piece = self.pieces[number]
         _check_unchanged(piece)
         try:
-            found = piece.fragment.to_table(
+            arrow = piece.fragment.to_table(
                 schema=self.schema, columns=list(self.names), use_threads=False
             )
         except (OSError, pa.ArrowException, MemoryError) as error:
             _check_unchanged(piece)
             raise ValueError(f"{piece.label} cannot be read: {_plain(error)}") from None
         _check_unchanged(piece)
-        return _table_of_arrow(found)
+        return _table_of_arrow(arrow)
 
 
 def _matching(path: Path) -> list[str]:
@@ -262,9 +262,9 @@ def _pieces(fragment: Any) -> list[_Piece]:
     except (OSError, ValueError) as error:
         raise ValueError(f"data: {path!r} cannot be read as Parquet: {_plain(error)}") from None
     return [
-        _Piece(group, f"{name}, row group {group.row_groups[0].id}", own, file)
+        _Piece(group, f"{name}, row group {group.row_groups[0].id}", n_rows, file)
         for group in groups
-        if (own := group.row_groups[0].num_rows)
+        if (n_rows := group.row_groups[0].num_rows)
     ]
 
 
@@ -283,16 +283,16 @@ def _check_unchanged(piece: _Piece) -> None:
         raise ValueError(f"data: {path!r} has changed since the first pass; fit again")
 
 
-def _table_of_arrow(found: Any) -> Table:
+def _table_of_arrow(arrow: Any) -> Table:
     """A table of pyarrow, whose dictionaries are declared levels, as pandas reads them."""
     import pyarrow as pa
 
-    found = found.unify_dictionaries()
+    arrow = arrow.unify_dictionaries()
     columns: list[Column] = []
-    for name in found.column_names:
-        column = found.column(name)
+    for name in arrow.column_names:
+        column = arrow.column(name)
         if not pa.types.is_dictionary(column.type):
-            made = as_table("data", found.select([name]))
+            made = as_table("data", arrow.select([name]))
             assert made is not None
             columns.append(made.columns[0])
             continue
@@ -304,7 +304,7 @@ def _table_of_arrow(found: Any) -> Table:
         place = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
         values = levels[place] if levels.size else np.full(len(place), None, dtype=object)
         columns.append(Column(values, missing, name, levels, ordered, "category", True))
-    return Table(tuple(columns), True, found.num_rows)
+    return Table(tuple(columns), True, arrow.num_rows)
 
 
 @dataclass(frozen=True)
@@ -356,10 +356,10 @@ class LazySource(_InThreads):
         import polars as pl
 
         try:
-            found = self.frame.slice(number * _SLICE, _SLICE).collect()
+            frame = self.frame.slice(number * _SLICE, _SLICE).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ValueError(f"{self.label(number)} cannot be read: {_plain(error)}") from None
-        made = as_table("data", found)
+        made = as_table("data", frame)
         assert made is not None
         return made
 
@@ -583,10 +583,10 @@ def _table_of_block(names: tuple[str, ...], columns: tuple[str, ...], block: Blo
         if values.ndim != 2 or values.shape[1] != d:
             raise ValueError(f"X must have {d} columns, {', '.join(names[:-1])}")
         parts = list(values.T)
-    own = dict(zip(names, [*parts, y], strict=True))
+    column_of = dict(zip(names, [*parts, y], strict=True))
     if weight:
-        own[_WEIGHTS] = weight[0]
-    made = tuple(as_column(f"data: column {name!r}", own[name], name) for name in columns)
+        column_of[_WEIGHTS] = weight[0]
+    made = tuple(as_column(f"data: column {name!r}", column_of[name], name) for name in columns)
     made = tuple(replace(column, name=name) for column, name in zip(made, columns, strict=True))
     lengths = sorted({len(column.values) for column in made})
     if len(lengths) > 1:
@@ -594,5 +594,5 @@ def _table_of_block(names: tuple[str, ...], columns: tuple[str, ...], block: Blo
     return Table(made, True, lengths[0])
 
 
-def _digest(of: Any) -> str:
-    return hashlib.sha256(json.dumps(of).encode()).hexdigest()
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -132,12 +132,12 @@ def reading(path: Path) -> Iterator[Store]:
         yield store
 
 
-def tell_damage(found: list[str], set_code: bool = True) -> None:
+def tell_damage(messages: list[str], set_code: bool = True) -> None:
     """Name what is damaged, one line each."""
-    for line in found:
+    for line in messages:
         typer.echo(f"damaged: {line}", err=True)
     if set_code:
-        _not_sound.extend(found)
+        _not_sound.extend(messages)
 
 
 def console(stderr: bool = False) -> Console:

@@ -50,12 +50,12 @@ def status(
     if watch:
         _watch(store)
     with reading(store) as opened:
-        found = status_of(opened)
+        current = status_of(opened)
         if as_json:
-            show_json({"store": str(store), **found.as_dict()})
+            show_json({"store": str(store), **current.as_dict()})
             return
         shown = console()
-        shown.print(status_table(found))
+        shown.print(status_table(current))
         show_failures(opened, shown)
 
 
@@ -69,10 +69,10 @@ def _watch(path: Path) -> None:
     with Live(console=console(), transient=True, auto_refresh=False) as live:
         while True:
             with open_store(path) as store:
-                found = status_of(store)
-            if found.runner is None:
+                current = status_of(store)
+            if current.runner is None:
                 return
-            live.update(status_table(found), refresh=True)
+            live.update(status_table(current), refresh=True)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
@@ -179,5 +179,5 @@ def _spec_and_record(source: str, key: str) -> tuple[AnySpec, Record | None]:
         return load_spec(find_spec(source)), None
     with reading(Path(source)) as store:
         curves = [curve.name for curve in store.spec.curves if key.startswith(f"{curve.name} | ")]
-        found = [record for name in curves for record in store.records(name) if record.key == key]
-        return store.spec, found[0] if found else None
+        records = [record for name in curves for record in store.records(name) if record.key == key]
+        return store.spec, records[0] if records else None

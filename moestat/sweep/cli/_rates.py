@@ -112,11 +112,11 @@ def score(
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
 
-    found = scored(load_spec(find_spec(spec)), estimates)
+    scores = scored(load_spec(find_spec(spec)), estimates)
     if as_json:
-        show_json([each.as_dict() for each in found])
+        show_json([each.as_dict() for each in scores])
     else:
-        console().print(scores_table(found))
+        console().print(scores_table(scores))
 
 
 def _show_files(what: str, paths: list[Path], as_json: bool) -> None:

@@ -108,9 +108,9 @@ def run(
                 loaded, store, chosen, count, limit_cells, share, retry_failed, progress
             )
         except KeyboardInterrupt as stop:
-            kept = store.n_sound
+            sound = store.n_sound
             progress.print(
-                f"interrupted: {kept} of {_planned(loaded, store)} cells have results in {target};"
+                f"interrupted: {sound} of {_planned(loaded, store)} cells have results in {target};"
                 " run the same command again to continue",
                 soft_wrap=True,
             )
@@ -127,11 +127,11 @@ def _show_expectation(spec: AnySpec, target: Path, workers: int, as_json: bool) 
 
     from moestat.sweep.run.expectation import expect, expectation_table
 
-    found = expect(spec, target)
+    expectations = expect(spec, target)
     if as_json:
-        show_json({"title": spec.title, "workers": workers, "curves": [*map(asdict, found)]})
+        show_json({"title": spec.title, "workers": workers, "curves": [*map(asdict, expectations)]})
     else:
-        console().print(expectation_table(spec.title, found, workers))
+        console().print(expectation_table(spec.title, expectations, workers))
 
 
 def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:

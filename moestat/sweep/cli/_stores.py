@@ -91,13 +91,13 @@ def list_experiments(as_json: AsJson = False) -> None:
     from moestat.sweep.report.listing import entries, entries_table
     from moestat.sweep.spec.experiments import shipped
 
-    found = entries(shipped())
-    if not found:
+    experiments = entries(shipped())
+    if not experiments:
         raise SweepError("found no shipped experiments")
     if as_json:
-        show_json([asdict(entry) for entry in found])
+        show_json([asdict(entry) for entry in experiments])
     else:
-        console().print(entries_table(found))
+        console().print(entries_table(experiments))
 
 
 @command("new mine --likelihood gaussian --gate softmax")

@@ -73,10 +73,10 @@ def read_columns(
 
 def literals(store: Store, cells: Cells, *path: Any) -> Counter[str]:
     """Texts that stand at a path, each in so many of the cells; of a list, each of its texts."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for number, count in zip(*np.unique(cells.shape, return_counts=True), strict=True):
         value = store.shape(int(number)).literal(*path)
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str):
-                found[text] += int(count)
-    return found
+                counts[text] += int(count)
+    return counts

@@ -74,10 +74,10 @@ def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
 def file_of(path: Path) -> tuple[Any, ...]:
     """Which file stands at a path, and when it was written last; empty for none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return (found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size
+    return (status.st_dev, status.st_ino), status.st_mtime_ns, status.st_size
 
 
 def head_in(path: Path) -> dict[str, str]:
@@ -90,9 +90,9 @@ def head_in(path: Path) -> dict[str, str]:
         return {}
 
 
-def drop_orphans(path: Path, own: tuple[Any, ...]) -> None:
+def drop_orphans(path: Path, identity: tuple[Any, ...]) -> None:
     """Remove the log of a file that has gone: SQLite would replay it into what stands there now."""
-    if file_of(path)[:1] != own:
+    if file_of(path)[:1] != identity:
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
 
@@ -118,8 +118,10 @@ def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
     try:
         tables = () if whole else _tables(connection)
         checks = [f"'{name}'" for name in tables if name != "cells"] or ["1"]
-        said = [connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks]
-        verdict = next((line for line in said if line != "ok"), "ok")
+        verdicts = [
+            connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks
+        ]
+        verdict = next((line for line in verdicts if line != "ok"), "ok")
         if verdict == "ok" and _ends_inside_a_page(path, connection):
             verdict = "its last page is cut"
     except _DAMAGE as error:
@@ -175,8 +177,8 @@ def _ends_inside_a_page(path: Path, connection: sqlite3.Connection) -> bool:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return [name for (name,) in found]
+    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return [name for (name,) in rows]
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

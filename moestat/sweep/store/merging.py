@@ -42,28 +42,28 @@ def merge(target: str | Path, sources: Sequence[str | Path]) -> int:
         If a store cannot be read, belongs to another spec or contradicts another one.
     """
     target = as_path("target", target)
-    here = [target] if target.is_file() and target.stat().st_size else []
+    existing = [target] if target.is_file() and target.stat().st_size else []
     with ExitStack() as stack:
-        stores = [stack.enter_context(open_store(path)) for path in (*here, *sources)]
+        stores = [stack.enter_context(open_store(path)) for path in (*existing, *sources)]
         for store in stores[1:]:
             if store.meta("digest") != stores[0].meta("digest"):
                 raise SweepError(f"{store.path} and {stores[0].path} belong to different specs")
-        kept: dict[str, tuple[Record, Path]] = {}
+        best: dict[str, tuple[Record, Path]] = {}
         conflicts: list[str] = []
         for store in stores:
             for record in store.records():
-                there, home = kept.setdefault(record.key, (record, store.path))
+                there, home = best.setdefault(record.key, (record, store.path))
                 if record.status == there.status == DONE and record.numbers != there.numbers:
                     conflicts.append(_conflict(there, home, record, store.path))
                 if record.status == DONE != there.status:
-                    kept[record.key] = (record, store.path)
+                    best[record.key] = (record, store.path)
         if conflicts:
             more = len(conflicts) - _SHOWN
             lines = conflicts[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
             raise SweepError(
                 "the stores contradict each other; nothing was written:\n" + "\n".join(lines)
             )
-        new = [record for record, home in kept.values() if home != target]
+        new = [record for record, home in best.values() if home != target]
         spec = stores[0].spec
     with create_store(target, spec) as written:
         written.put(new)

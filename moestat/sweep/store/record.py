@@ -94,8 +94,8 @@ class Record:
         certificate = {key: v for key, v in self.certificate.items() if key != "seconds"}
         losses = {key: v for key, v in self.losses.items() if key != "processor_seconds"}
         left_out = ("certificate", "losses", "seconds", "versions", "machine")
-        kept = {name: value for name, value in vars(self).items() if name not in left_out}
-        return {**kept, "params": list(self.params), "certificate": certificate, "losses": losses}
+        values = {name: value for name, value in vars(self).items() if name not in left_out}
+        return {**values, "params": list(self.params), "certificate": certificate, "losses": losses}
 
 
 def record_of(cell: Cell, status: str, **values: Any) -> Record:
@@ -139,11 +139,11 @@ def versions() -> dict[str, str]:
 
 def _sources() -> str:
     """Digest of the package's sources: code of one version may differ between two commits."""
-    root, found = Path(moestat.__file__).parent, hashlib.sha256()
+    root, digest = Path(moestat.__file__).parent, hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        found.update(path.relative_to(root).as_posix().encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:12]
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def plain(value: Any) -> Any:
@@ -163,12 +163,12 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def settle(cell: Cell, found: Any, seconds: float) -> Record:
+def settle(cell: Cell, outcome: Any, seconds: float) -> Record:
     """The record of a cell from its values, or from the exception that they ended with."""
-    if isinstance(found, Exception):
-        message = f"{type(found).__name__}: {found}"
+    if isinstance(outcome, Exception):
+        message = f"{type(outcome).__name__}: {outcome}"
         return record_of(cell, FAILED, message=message, seconds=seconds)
-    return record_of(cell, DONE, **found, seconds=seconds)
+    return record_of(cell, DONE, **outcome, seconds=seconds)
 
 
 def attempt(cell: Cell, compute: Callable[[], Any]) -> Any:

@@ -64,14 +64,14 @@ class Texts:
 
     def number_of(self, text: str) -> int:
         """The number of a text, which is written if it is new, in the caller's transaction."""
-        found = self._numbers.get(text)
-        if found is None:
-            found = self._largest = self._largest + 1
-            entry = (found, text, digest([found, text]))
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._largest = self._largest + 1
+            entry = (number, text, digest([number, text]))
             self._connection.execute("INSERT INTO texts VALUES (?, ?, ?)", entry)
-            self.sound[found] = text
-            self._numbers[text] = found
-        return found
+            self.sound[number] = text
+            self._numbers[text] = number
+        return number
 
 
 def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
@@ -82,7 +82,7 @@ def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
     flags += IS_ON_BOUND * record.on_bound
     identity = _digest_of(record.identity)
     flags += HAS_IDENTITY * (identity is not None)
-    own = [record.message, record.identity if identity is None else ""]
+    texts = [record.message, record.identity if identity is None else ""]
     n = record.n
     place = _place(number_of(json.dumps([record.curve, _axis(record)])), n, record.replicate)
     rest = _REST.pack(
@@ -94,7 +94,7 @@ def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
         _finite(record.seconds),
         identity or b"",
     )
-    return seal(b"".join((place, rest, numbers, json.dumps(own).encode() if any(own) else b"")))
+    return seal(b"".join((place, rest, numbers, json.dumps(texts).encode() if any(texts) else b"")))
 
 
 def _place(curve: int, n: float, replicate: int) -> bytes:
@@ -113,10 +113,10 @@ def _axis(record: Record) -> str:
 def _digest_of(identity: str) -> bytes | None:
     """The bytes of a digest in hexadecimal; None if it is none."""
     try:
-        found = bytes.fromhex(identity)
+        digest = bytes.fromhex(identity)
     except ValueError:
         return None
-    return found if len(found) == 32 and found.hex() == identity else None
+    return digest if len(digest) == 32 and digest.hex() == identity else None
 
 
 def _finite(value: float | None) -> float:
@@ -148,8 +148,8 @@ def heads_of(rows: Sequence[bytes]) -> Any:
 def place_of(head: Any) -> tuple[int, float, int]:
     """Number of the curve's text, place on the x-axis and replicate, of one head."""
     n = int(head["n"])
-    where = _REAL.unpack(_WHOLE.pack(n))[0] if head["real"] else n
-    return int(head["curve"]), where, int(head["replicate"])
+    position = _REAL.unpack(_WHOLE.pack(n))[0] if head["real"] else n
+    return int(head["curve"]), position, int(head["replicate"])
 
 
 def cell_key_of(head: Any, texts: Mapping[int, str]) -> str:
@@ -181,8 +181,8 @@ def from_row(row: bytes, texts: Any, shapes: Any) -> Record:
     curve, n, replicate = place_of(head)
     name, axis = json.loads(texts[curve])
     shape, flags = shapes[int(head["shape"])], int(head["flags"])
-    own = row[HEAD.itemsize + shape.size : -CHECKSUM_BYTES].strip()
-    message, identity = json.loads(own) if own else ("", "")
+    own_texts = row[HEAD.itemsize + shape.size : -CHECKSUM_BYTES].strip()
+    message, identity = json.loads(own_texts) if own_texts else ("", "")
     params, losses, certificate = shape.unpack(row[HEAD.itemsize :])
     versions, machine = json.loads(texts[int(head["maker"])])
     loss, log_likelihood = float(head["loss"]), float(head["log_likelihood"])

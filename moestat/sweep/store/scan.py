@@ -102,16 +102,16 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
     while block := cursor.fetchmany(BLOCK):
         rowids, rows = zip(*block, strict=True)
-        kept, sound, added = _read(rows, there)
-        kept["rowid"] = rowids
+        records, sound, added = _read(rows, there)
+        records["rowid"] = rowids
         if np.any(np.diff([last, *rowids]) <= 0):
             raise sqlite3.DatabaseError("its rows are out of order")
         last = rowids[-1]
         total += added
         if sound.all():
-            parts.append(kept)
+            parts.append(records)
             continue
-        parts.append(kept[sound])
+        parts.append(records[sound])
         for place in np.flatnonzero(~sound).tolist():
             name = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
             damaged[rowids[place]] = f"{name}: its values are not those that were written"
@@ -142,7 +142,7 @@ def _places(heads: Any) -> Any:
 
 def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
     """Heads of rows, which of the rows are sound, and the sum of all checksums."""
-    kept, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
+    records, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
     lengths = [*map(len, rows)] if {*map(type, rows)} == {bytes} else [*map(_length, rows)]
     for length in set(lengths):
         if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
@@ -160,8 +160,8 @@ def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
         agree = checksums_of(words[:, :ends]) == written
         sound[places] = agree & _known(heads, there)
         for name in _KEPT:
-            kept[name][places] = heads[name]
-    return kept, sound, total
+            records[name][places] = heads[name]
+    return records, sound, total
 
 
 def _length(row: Any) -> int:

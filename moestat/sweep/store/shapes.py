@@ -112,8 +112,8 @@ class Shape:
 
     def literal(self, *path: Any) -> Any:
         """The text, truth value or list of texts that stands at a path; None if none does."""
-        found = self._paths.get(path)
-        return found.value if isinstance(found, _Literal) else found
+        entry = self._paths.get(path)
+        return entry.value if isinstance(entry, _Literal) else entry
 
     def has(self, *path: Any) -> bool:
         """Whether there is something at a path."""

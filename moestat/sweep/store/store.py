@@ -110,14 +110,14 @@ class Store:
 
     def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
         """Seconds in all, and number of cells, of each curve and place with a sound result."""
-        found: dict[tuple[str, float], tuple[float, int]] = {}
+        timings: dict[tuple[str, float], tuple[float, int]] = {}
         for curve in self._scan().curves:
             cells = self.cells(curve)
             places, group = np.unique(cells.n, return_inverse=True)
             sums, counts = np.bincount(group, cells.seconds), np.bincount(group)
             for n, total, count in zip(places.tolist(), sums, counts, strict=True):
-                found[curve, n] = (float(total), int(count))
-        return found
+                timings[curve, n] = (float(total), int(count))
+        return timings
 
     def put(self, records: Iterable[Record]) -> None:
         """Write records, all or none; when this returns, they survive a crash of the machine.
@@ -206,19 +206,19 @@ class Store:
 
         Damaged rows are left out; `damage` names them.
         """
-        found = self._scan()
-        for name in found.curves if curve is None else (curve,):
-            yield from self._records_of(found, found.cells(name))
+        scanned = self._scan()
+        for name in scanned.curves if curve is None else (curve,):
+            yield from self._records_of(scanned, scanned.cells(name))
 
     def failed(self) -> Iterator[Record]:
         """The records of failed cells, in the order of `records`."""
-        found = self._scan()
-        for name in found.curves:
-            cells = found.cells(name)
-            yield from self._records_of(found, cells.where(~cells.done))
+        scanned = self._scan()
+        for name in scanned.curves:
+            cells = scanned.cells(name)
+            yield from self._records_of(scanned, cells.where(~cells.done))
 
-    def _records_of(self, found: Scan, cells: Cells) -> Iterator[Record]:
-        texts, shapes = found.texts.sound, {}
+    def _records_of(self, scanned: Scan, cells: Cells) -> Iterator[Record]:
+        texts, shapes = scanned.texts.sound, {}
         for block in self.blocks(cells):
             for number in np.unique(heads_of(block)["shape"]).tolist():
                 shapes[number] = self.shape(number)
@@ -241,15 +241,15 @@ class Store:
 
     def makers(self) -> list[dict[str, str]]:
         """The versions that the sound rows were made by, each set of them once."""
-        found = self._scan()
-        numbers = np.unique(found.heads["maker"]).tolist()
-        return [json.loads(found.texts.sound[number])[0] for number in numbers]
+        scanned = self._scan()
+        numbers = np.unique(scanned.heads["maker"]).tolist()
+        return [json.loads(scanned.texts.sound[number])[0] for number in numbers]
 
     @property
     def n_rows(self) -> int:
         """Number of rows, damaged ones counted."""
-        found = self._scan()
-        return len(found.heads) + len(found.damaged)
+        scanned = self._scan()
+        return len(scanned.heads) + len(scanned.damaged)
 
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
@@ -259,15 +259,15 @@ class Store:
 
     def drop_damaged(self) -> list[str]:
         """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
-        found = self.damage()
-        if found:
+        damage = self.damage()
+        if damage:
             damaged = [(number,) for number in self._scan().damaged]
             with self._writing() as connection:
                 connection.execute("DROP INDEX IF EXISTS place")
                 connection.executemany("DELETE FROM cells WHERE rowid = ?", damaged)
                 make_index(connection)
                 _recount(connection)
-        return found
+        return damage
 
     def _scan(self) -> Scan:
         """All rows, checked; read again once something has been written."""
@@ -286,21 +286,21 @@ class Store:
         return self._seen[1]
 
     def _read(self) -> tuple[Scan, list[str]]:
-        own = not self._connection.in_transaction
-        if own:
+        begins = not self._connection.in_transaction
+        if begins:
             self._connection.execute("BEGIN")  # head and rows of one moment
         try:
             head = dict(self._connection.execute("SELECT key, value FROM meta"))
-            found = scan(self._connection, Texts(self._connection))
+            scanned = scan(self._connection, Texts(self._connection))
         finally:
-            if own:
+            if begins:
                 self._connection.execute("ROLLBACK")
-        count, lost = len(found.heads) + len(found.damaged), []
+        count, lost = len(scanned.heads) + len(scanned.damaged), []
         if head.get("rows") != str(count):
             lost.append(f"{count} rows are there, {head.get('rows')} were written")
-        elif not found.damaged and head.get("total") != str(found.total):
+        elif not scanned.damaged and head.get("total") != str(scanned.total):
             lost.append("the rows are not those that were written last")
-        return found, lost
+        return scanned, lost
 
     def copy_into(self, copy: sqlite3.Connection) -> None:
         """Copy every page of the file."""
@@ -309,10 +309,10 @@ class Store:
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with the file; nothing for a sound one."""
         try:
-            found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
+            messages = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]
         except sqlite3.Error as error:
             return [str(error)]
-        return [] if found == ["ok"] else found
+        return [] if messages == ["ok"] else messages
 
 
 @contextmanager
@@ -390,7 +390,7 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
     with exclusive(path) as holder:
         if is_blank(path):
             _initialise(path, spec)
-        own = path.resolve(), file_of(path)[:1]
+        identity = path.resolve(), file_of(path)[:1]
         try:
             with closing(connect(path, whole=True)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
@@ -402,7 +402,7 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
                 if not store.is_there():
                     store.put(())
         finally:
-            drop_orphans(*own)
+            drop_orphans(*identity)
 
 
 def _head(spec: AnySpec) -> dict[str, str]:

@@ -30,11 +30,11 @@ def verify(store: Store) -> list[str]:
     list of str
         One line for each finding; none for a sound store.
     """
-    found = store.integrity()
+    problems = store.integrity()
     try:
-        return [*found, *_head(store), *store.damage(), *_rows(store)]
+        return [*problems, *_head(store), *store.damage(), *_rows(store)]
     except SweepError as error:  # what can no longer be read has no rows to judge
-        return [*found, str(error)]
+        return [*problems, str(error)]
 
 
 def _head(store: Store) -> Iterator[str]:
