@@ -308,8 +308,8 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
         variance = significant(result.residual_variance, 6)
         facts.append(("Residual variance", variance, "R-squared", f"{result.rsquared:.6f}"))
     if certificate.n_collapsed:
-        atoms = ", ".join(str(atom) for atom in certificate.collapsed) or "none"
-        facts.append(("Collapsed atoms", atoms, "Collapsed starts", certificate.n_collapsed))
+        experts = ", ".join(str(atom + 1) for atom in certificate.collapsed) or "none"
+        facts.append(("Collapsed experts", experts, "Collapsed starts", certificate.n_collapsed))
     if certificate.kinks:
         reach = f"{certificate.reach:.1e}"
         facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))

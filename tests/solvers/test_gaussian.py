@@ -141,7 +141,7 @@ def test_a_start_on_few_samples_collapses_and_is_not_chosen(gaussian_truth):
     assert alone.certificate.collapsed == (1,)
     assert not alone.certificate.certified
     assert alone.certificate.n_collapsed == 1
-    assert "Collapsed atoms" in str(alone.summary())
+    assert "Collapsed experts" in str(alone.summary())
     truth = TruthStarts(family, theta, 2, 0.05)
     both = moestat.fit(family, X, y, starts=[Spike(), truth], rng=0)
     assert both.certificate.collapsed == ()
