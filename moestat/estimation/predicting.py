@@ -555,7 +555,9 @@ class Predicting(Fitted):
         if self.family.is_regression:
             raise ValueError("a regression function has no posterior probabilities of its experts")
 
-    def simulate(self, X: Any = None, rng: Any = None, *, groups: Any = None) -> Any:
+    def simulate(
+        self, X: Any = None, rng: Any = None, *, groups: Any = None, trials: Any = None
+    ) -> Any:
         """Simulate responses (n,) from the fitted density at each input.
 
         In a fit with groups, one expert is drawn for all rows of a group.
@@ -568,6 +570,9 @@ class Predicting(Fitted):
             Source of random numbers.
         groups : array_like of shape (n,), optional
             Labels of the groups of new rows; a fit by formula finds them in X.
+        trials : int or array_like of shape (n,), optional
+            Numbers of trials of the rows, if they differ between rows of the fit.  By default those
+            of the fit, or those of the response in the table X.
 
         Examples
         --------
@@ -579,7 +584,7 @@ class Predicting(Fitted):
         """
         inputs = self._some(X)
         n = inputs.design.shape[1]
-        y = None if X is not None else self._sample(None, None)[1].y
+        y = self._read_trials(X, n, trials)
         if self.data is not None and self.data.groups is not None:
             labels = self.rows.groups
             if X is not None or groups is not None:
@@ -597,6 +602,32 @@ class Predicting(Fitted):
             return self._beside(X, [response._in_labels(column) for response, column in pairs])
         y = self._in_labels(y)
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
+
+    def _read_trials(self, X: Any, n: int, trials: Any) -> Any:
+        """Encoded responses (n,) that say how many trials each row has; None without trials."""
+        if self.family.likelihood.given is None:
+            if trials is not None:
+                raise ValueError("trials: rows of the fit have no numbers of trials; leave it out")
+            return None
+        if trials is not None:
+            numbers = as_numbers("trials", trials)
+            if numbers.shape not in ((), (n,)):
+                raise ValueError(
+                    f"trials must be one number, or one for each row, shape ({n},),"
+                    f" got {numbers.shape}"
+                )
+            if numbers.size and not np.all((numbers >= 1) & (numbers == np.floor(numbers))):
+                raise ValueError("trials must be whole numbers of at least 1")
+            failures = np.broadcast_to(numbers, (n,))
+            pairs = np.column_stack([np.zeros(n), failures])
+            return self.family.likelihood.encode(pairs, self.family.n_classes)
+        try:
+            return self._sample(X, None)[1].y
+        except ValueError as error:
+            raise ValueError(
+                "trials: numbers of trials differ between rows of the fit; give trials=, one number"
+                f" or one for each row, or the columns of the response in X ({error})"
+            ) from None
 
     def _simulate_groups(
         self, inputs: Inputs, y: Any, labels: Any, rng: np.random.Generator

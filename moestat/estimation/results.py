@@ -509,6 +509,7 @@ class MoEResults(Pictures):
         """Cross-tabulate known labels (n,) of the rows and their most probable experts.
 
         The result is a pandas data frame with one row per label and one column per expert, from 1.
+        A row of the fit counts as often as its weight says.
 
         Examples
         --------
@@ -521,7 +522,8 @@ class MoEResults(Pictures):
         """
         import pandas as pd
 
-        names, table = classification_table(self.responsibilities, self._of_rows("labels", labels))
+        known = self._of_rows("labels", labels)
+        names, table = classification_table(self.responsibilities, known, self.rows.weight)
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
 

@@ -118,8 +118,8 @@ def permutations_of_rows_and_columns(case: Case) -> Iterator[Cell]:
     order = np.random.default_rng(1).permutation(len(rows))
     mixed = rows.iloc[order][list(rows.columns[::-1])]
     for question, call in ABOUT_ROWS.items():
-        if question == "quantile_residuals":
-            continue  # random for classes and counts, by the order of the rows
+        if question in ("quantile_residuals", "simulate"):
+            continue  # random, by the order of the rows
         one, refusal, foreign = asked(
             lambda call=call: call(case, case.result, rows, response_of(case, rows))
         )

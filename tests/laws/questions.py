@@ -35,6 +35,7 @@ ABOUT_ROWS: dict[str, Any] = {
         for which in WHICH
     },
     "get_prediction": lambda case, r, d, y: r.get_prediction(d).summary_frame(),
+    "simulate": lambda case, r, d, y: r.simulate(d, rng=0),
 }
 """Answers that rows of the fit, asked as new rows, must have again."""
 
@@ -46,6 +47,7 @@ OWN: dict[str, Any] = {
     "predict": lambda r: r.predict(),
     **{f"predict {which}": lambda r, which=which: r.predict(None, which) for which in WHICH},
     "get_prediction": lambda r: r.get_prediction().summary_frame(),
+    "simulate": lambda r: r.simulate(rng=0),
 }
 """The same answers for the rows of the fit."""
 
@@ -61,7 +63,6 @@ OTHERS: dict[str, Any] = {
     "icl": lambda case, r: r.icl,
     "fittedvalues": lambda case, r: r.fittedvalues,
     "resid": lambda case, r: r.resid,
-    "simulate": lambda case, r: r.simulate(rng=0),
     "HC0": lambda case, r: r.get_robustcov_results("HC0").bse,
     "cluster": lambda case, r: r.get_robustcov_results("cluster", case.rows["id"]).bse,
     "bootstrap": lambda case, r: str(r.bootstrap(3, rng=0)),
@@ -102,6 +103,9 @@ SAME: dict[str, Any] = {
     "icl": lambda case, r: r.icl,
     "HC0": lambda case, r: _positive(r.get_robustcov_results("HC0").bse),
     "margeff": lambda case, r: r.get_margeff().summary_frame(),
+    "classification_table": lambda case, r: _table(r),
+    "classes": lambda case, r: r.classes(),
+    "llnull": lambda case, r: r.llnull,
     "predict mean": lambda case, r: r.predict(_first(case, r), "mean"),
     "predict quantile": lambda case, r: r.predict(_first(case, r), "quantile"),
     "get_prediction": lambda case, r: r.get_prediction(_first(case, r)).summary_frame(),
@@ -113,6 +117,11 @@ def _positive(errors: Any) -> np.ndarray:
     """Standard errors without those of references and known coefficients."""
     values = np.asarray(errors, dtype=np.float64)
     return values[values > 0.0]
+
+
+def _table(result: Any) -> Any:
+    """Sizes of two parts of the rows by most probable expert."""
+    return result.classification_table(np.asarray(result.rows.X)[:, 0] > 0.0)
 
 
 def _first(case: Any, result: Any) -> Any:

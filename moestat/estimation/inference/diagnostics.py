@@ -138,12 +138,15 @@ def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[
 
 
 @door()
-def classification_table(responsibilities: FloatArray, labels: Any) -> tuple[Any, IntArray]:
-    """Counts of known labels (rows) by most probable expert (columns)."""
+def classification_table(
+    responsibilities: FloatArray, labels: Any, weight: FloatArray
+) -> tuple[Any, FloatArray | IntArray]:
+    """Weights of known labels (rows) by most probable expert (columns), counts where all are 1."""
     names, rows = np.unique(np.asarray(labels), return_inverse=True)
-    table = np.zeros((names.size, responsibilities.shape[1]), dtype=np.int64)
-    np.add.at(table, (rows, np.argmax(responsibilities, axis=1)), 1)
-    return names, table
+    table = np.zeros((names.size, responsibilities.shape[1]))
+    np.add.at(table, (rows, np.argmax(responsibilities, axis=1)), weight)
+    whole = np.array_equal(weight, np.round(weight))
+    return names, table.astype(np.int64) if whole else table
 
 
 @dataclass(frozen=True)
