@@ -217,7 +217,9 @@ class Pictures(Criteria):
         >>> [axes.get_title() for axes in result.plot_coefficients()]
         ['experts']
         """
-        spread = dict(zip(self._feature_names(), self.rows.X.std(axis=0), strict=True))
+        X, weight = self.rows.X, self.weight / self.weight.sum()
+        deviations = np.sqrt(weight @ (X - weight @ X) ** 2)
+        spread = dict(zip(self._feature_names(), deviations, strict=True))
         panels: dict[str, list[Any]] = {}
         for each in estimates(self, alpha):
             if each.term.label in spread and each.status == "estimated":
@@ -424,10 +426,14 @@ class Pictures(Criteria):
 
         if self._responses:
             return self._by_response("plot_qq", ax, rng=rng)
-        residual = np.sort(self.quantile_residuals(rng))
+        residual, weight = np.asarray(self.quantile_residuals(rng)), self.rows.weight
+        order = np.argsort(residual)
+        order = order[weight[order] > 0.0]
+        residual, weight = residual[order], weight[order]
         axes = new_axes() if ax is None else ax
-        n = residual.size
-        rank = np.arange(1, n + 1)
+        # A row of weight w is drawn at the middle of its w copies.
+        n = weight.sum()
+        rank = np.cumsum(weight) - 0.5 * weight + 0.5
         normal = ndtri((rank - 0.375) / (n + 0.25))
         low, high = (ndtri(beta.ppf(side, rank, n + 1 - rank)) for side in (0.025, 0.975))
         axes.fill_between(normal, low, high, color="0.9")
@@ -445,7 +451,7 @@ class Pictures(Criteria):
         ax
             As in `plot`; the axes are returned.
         bins : int
-            Bins of equal counts.
+            Bins of equal counts, or of equal weights.
 
         Raises
         ------
@@ -467,7 +473,9 @@ class Pictures(Criteria):
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
         label = self.family.likelihood.encode(y, self.family.n_classes)
         for s, name in enumerate(self._class_names()):
-            curve = calibration(chances[:, s], label == s, positive_int("bins", bins))
+            curve = calibration(
+                chances[:, s], label == s, self.rows.weight, positive_int("bins", bins)
+            )
             error = np.sqrt(curve["predicted"] * (1 - curve["predicted"]) / curve["count"])
             axes.errorbar(
                 curve["predicted"], curve["observed"], 2 * error, marker="o", capsize=2, label=name

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+
+import moestat
 
 WHICH = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
 
@@ -106,6 +109,10 @@ SAME: dict[str, Any] = {
     "classification_table": lambda case, r: _table(r),
     "classes": lambda case, r: r.classes(),
     "llnull": lambda case, r: r.llnull,
+    "dendrogram": lambda case, r: moestat.dendrogram(r).criterion,
+    "plot_calibration": lambda case, r: _drawn(r.plot_calibration()),
+    "plot_posterior": lambda case, r: _drawn(r.plot_posterior()),
+    "plot_coefficients": lambda case, r: _drawn(r.plot_coefficients()),
     "predict mean": lambda case, r: r.predict(_first(case, r), "mean"),
     "predict quantile": lambda case, r: r.predict(_first(case, r), "quantile"),
     "get_prediction": lambda case, r: r.get_prediction(_first(case, r)).summary_frame(),
@@ -122,6 +129,16 @@ def _positive(errors: Any) -> np.ndarray:
 def _table(result: Any) -> Any:
     """Sizes of two parts of the rows by most probable expert."""
     return result.classification_table(np.asarray(result.rows.X)[:, 0] > 0.0)
+
+
+def _drawn(axes: Any) -> np.ndarray:
+    """Sums of the coordinates of lines, and of the heights of bars."""
+    drawn = []
+    for each in np.ravel(axes):
+        drawn += [np.nansum(line.get_xydata(), axis=0) for line in each.lines]
+        drawn.append([sum(patch.get_height() for patch in each.patches), 0.0])
+    plt.close("all")
+    return np.array(drawn)
 
 
 def _first(case: Any, result: Any) -> Any:

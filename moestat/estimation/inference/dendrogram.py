@@ -139,9 +139,15 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     >>> tree.heights.size, tree.criterion.size
     (3, 3)
     """
+    weight = np.ones(np.shape(y)[:1])
     if hasattr(family, "standard"):
         inner = found(family)
-        family, theta, X = inner.family, inner.theta, inner.data.X.T
+        if inner.data.begin is not None:
+            raise ValueError(
+                "dendrogram is not available for fits with groups: its criterion is that of"
+                " independent rows; use select to choose the number of experts"
+            )
+        family, theta, X, weight = inner.family, inner.theta, inner.data.X.T, inner.data.weight
         y = family.likelihood.decode(inner.data.y)
     check_family("family", family)
     if not has_dendrogram(family):
@@ -173,7 +179,7 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
         packed = model.pack({name: [atom[name] for atom in atoms] for name in names})
         measures.append(model.pin(packed))
     values = [
-        float(np.sum(family.with_experts(k - s).log_density(params, X, y)))
+        float(weight @ family.with_experts(k - s).log_density(params, X, y))
         for s, params in enumerate(measures)
     ]
     return Dendrogram(
@@ -181,7 +187,7 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
         np.array(heights),
         tuple(measures),
         np.array(values),
-        float(len(np.asarray(y))),
+        float(np.sum(weight)),
     )
 
 

@@ -125,15 +125,23 @@ def _count_residuals(
 
 
 @door()
-def calibration(probability: FloatArray, occurred: Any, bins: int = 10) -> dict[str, FloatArray]:
-    """Predicted probabilities of a class against how often it occurred, in bins of equal counts."""
-    order = np.argsort(probability, kind="stable")
-    parts = np.array_split(order, min(bins, order.size))
-    happened = np.asarray(occurred, dtype=np.float64)
+def calibration(
+    probability: FloatArray, occurred: Any, weight: FloatArray, bins: int = 10
+) -> dict[str, FloatArray]:
+    """Predicted probabilities of a class against how often it occurred.
+
+    Bins have equal weights, as far as rows with one probability, which share a bin, allow.
+    """
+    values, place = np.unique(probability, return_inverse=True)
+    weights = np.bincount(place, weight)
+    happened = np.bincount(place, weight * np.asarray(occurred, dtype=np.float64))
+    middle = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    _, part = np.unique((bins * middle).astype(np.int64), return_inverse=True)
+    count = np.bincount(part, weights)
     return {
-        "predicted": np.array([probability[part].mean() for part in parts]),
-        "observed": np.array([happened[part].mean() for part in parts]),
-        "count": np.array([float(part.size) for part in parts]),
+        "predicted": np.bincount(part, weights * values) / count,
+        "observed": np.bincount(part, happened) / count,
+        "count": count,
     }
 
 
