@@ -59,8 +59,11 @@ def test_rows_of_another_spec_are_found(path, text):
     assert len(found) == 14
 
 
-def test_rows_that_nobody_asked_for_are_found(path):
-    head = "UPDATE meta SET value = replace(value, '[200, 400]', '[400]') WHERE key = 'spec'"
+@pytest.mark.parametrize(
+    ("old", "new"), [("[200, 400]", "[400]"), ("replicates = 3", "replicates = 1")]
+)
+def test_rows_that_nobody_asked_for_are_found(path, old, new):
+    head = f"UPDATE meta SET value = replace(value, '{old}', '{new}') WHERE key = 'spec'"
     assert f"{KEY}: no cell of the spec" in findings(path, head)
 
 
