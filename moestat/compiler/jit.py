@@ -119,7 +119,7 @@ def kernel_cache() -> Path:
     return cache_directory(str(BLOCK), ",".join(sorted(FASTMATH)), LOWERING)
 
 
-def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
+def compile_loop(function: Callable[..., Any]) -> Any:
     """Compile a loop over the data: cached on disk, without the GIL, vectorised reductions.
 
     The function is a plain one, or a closure over ``device`` functions; closures over compiled
@@ -127,6 +127,17 @@ def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     with numba_cache_at(kernel_cache()):
         return numba.njit(cache=True, **OPTIONS)(named(function))
+
+
+def compile_code(function: Callable[..., Any]) -> Any:
+    """Compile a loop that only compiled loops call, by address (`moestat.compiler.pointers`).
+
+    It lacks the code by which Python calls a loop, which unpacks and checks every array: a sixth of
+    a loop with many arrays.  Python must not call it.
+    """
+    options = {**OPTIONS, "no_cpython_wrapper": True}
+    with numba_cache_at(kernel_cache()):
+        return numba.njit(cache=True, **options)(named(function))
 
 
 announce()

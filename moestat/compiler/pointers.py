@@ -19,7 +19,7 @@ from moestat.compiler.jit import primitive
 def address_of(loop: Any, *arguments: Any) -> int:
     """Where the machine code of a compiled loop is, for arguments of the kinds of these examples.
 
-    A loop that is not compiled yet is compiled first.
+    A loop that is not compiled yet is compiled first.  The address is valid while the loop lives.
     """
     kinds = tuple(numba.typeof(argument) for argument in arguments)
     loop.compile(kinds)

@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.atom import build_atom
-from moestat.kernels.cpu import mixture_loop, response_loop
-from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Sums
+from moestat.kernels.cpu import NO_ATOM, atom_loop, mixture, response_loop
+from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Pass, Sums, numbers_of
 from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
 from moestat.kernels.terms import build_terms
-
-Terms = tuple[NDArray[np.int32], ...]
+from moestat.kernels.views import records_at
 
 _NO_ROW, _NO_ROWS = np.empty(0), np.empty((0, 0))
-_NOT_BY_SAMPLE = BySample(_NO_ROWS, _NO_ROWS, _NO_ROW)
+_NOT_BY_SAMPLE = _NO_ROWS, _NO_ROWS, _NO_ROW
+_NO_SUMS = tuple(NO_SUMS)
 _NO_TERMS = build_terms(1, (), 0, 0, 1, complete=False, order=0)
+_NO_COEFFICIENTS = np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0)
+_NO_DATA = _NO_ROWS, _NO_ROW, _NO_ROW, _NO_ROWS
+NO_SAMPLES = ((0, 0), _NO_COEFFICIENTS, _NO_DATA, _NOT_BY_SAMPLE, _NO_TERMS), _NO_ROW, 1, _NO_SUMS
+"""Arguments of `mixture`, for their kinds."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +46,41 @@ class Loops:
     normalised: bool = True
     """Whether the gate's weights are divided by their sum."""
 
-    @property
+    @cached_property
     def _atom(self) -> tuple[Callable[..., None], Callable[..., int]]:
         if self.likelihood is None:
             raise ValueError("a family that is fitted by least squares has no density")
         return build_atom(self.gate, self.expert, self.likelihood, self.reads_response)
 
     @cached_property
-    def mixture(self) -> Any:
-        """The loop behind `log_likelihood` and `by_sample`; see `mixture_loop`."""
-        return mixture_loop(*self._atom, self.sparse, self.reads_response)
+    def _atoms(self) -> dict[np.dtype[Any], tuple[int, Any]]:
+        """The loop of one atom, which must live as long as its address, by the kind of response."""
+        return {}
+
+    def atom_loop(self, kind: np.dtype[Any]) -> Any:
+        """The loop of one atom that `mixture` calls, for responses of a kind."""
+        return atom_loop(*self._atom, records_at(kind))
+
+    def inputs(
+        self, coefficients: Coefficients, data: Data, order: int, by_sample: BySample | None = None
+    ) -> Pass:
+        """What `mixture` reads besides theta, for sums up to an order or for outputs by sample."""
+        index, width, layout = coefficients
+        X, y, weight, tau = data
+        if y.dtype not in self._atoms:
+            loop = self.atom_loop(y.dtype)
+            self._atoms[y.dtype] = address_of(loop, *NO_ATOM), loop
+        code = self._atoms[y.dtype][0], self._atom[1](width.size, layout[2])
+        numbers = X, numbers_of(y), weight, tau
+        if by_sample is not None:
+            prior, posterior, log_density = by_sample
+            outputs = prior, posterior, log_density
+            return code, (index, width, layout), numbers, outputs, _NO_TERMS
+        widths = tuple(width.tolist())
+        terms = build_terms(
+            len(index), widths, layout[0], layout[1], len(X), tau.shape[1] > 0, order
+        )
+        return code, (index, width, layout), numbers, _NOT_BY_SAMPLE, terms
 
     def log_likelihood(
         self, theta: FloatArray, coefficients: Coefficients, data: Data, order: int, sums: Sums
@@ -62,9 +90,7 @@ class Loops:
         It is that of the observed data, or of the complete ones where responsibilities are given.
         From order 3 on the sum of the outer products of the scores is written, too.
         """
-        return self.mixture(
-            theta, coefficients, data, order, sums, *tables(coefficients, data, order)
-        )
+        return mixture(self.inputs(coefficients, data, order), theta, order, tuple(sums))
 
     def by_sample(
         self,
@@ -76,7 +102,7 @@ class Loops:
     ) -> None:
         """Write gate probabilities, responsibilities and log-density of each sample."""
         data = Data(X, y, _NO_ROW, _NO_ROWS)
-        self.mixture(theta, coefficients, data, 0, NO_SUMS, out, _NO_TERMS)
+        mixture(self.inputs(coefficients, data, 0, out), theta, 0, _NO_SUMS)
 
     @cached_property
     def response(self) -> Any:
@@ -100,26 +126,14 @@ class Loops:
         return descent_loop(self.gate, self.expert, self.normalised)
 
 
-def tables(coefficients: Coefficients, data: Data, order: int) -> tuple[BySample, Terms]:
-    """What `Loops.mixture` takes last, for sums up to an order and nothing by sample."""
-    index, width, layout = coefficients
-    complete = data.tau.shape[1] > 0
-    widths = tuple(width.tolist())
-    terms = build_terms(len(index), widths, layout[0], layout[1], len(data.X), complete, order)
-    return _NOT_BY_SAMPLE, terms
-
-
 call_mixture = call_by_address(types.float64)
-"""`Loops.mixture`, called by a compiled loop."""
+"""`mixture`, called by a compiled loop, which may pass named tuples: the code is the same."""
 
 
 @cache
-def mixture_address(loops: Loops, kind: np.dtype[Any]) -> int:
-    """Where `Loops.mixture` is, for responses of one kind of number and sums up to any order."""
-    coefficients = Coefficients(np.empty((0, 0), np.int64), np.empty(0, np.int64), (0, 0, 0, 0))
-    data = Data(_NO_ROWS, np.empty(0, kind), _NO_ROW, _NO_ROWS)
-    passing = _NO_ROW, coefficients, data, 1, NO_SUMS, *tables(coefficients, data, 1)
-    return address_of(loops.mixture, *passing)
+def mixture_address() -> int:
+    """Where `mixture` is."""
+    return address_of(mixture, *NO_SAMPLES)
 
 
 @cache

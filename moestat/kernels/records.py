@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.atom import Layout
@@ -41,6 +42,30 @@ class BySample(NamedTuple):
     prior: FloatArray
     posterior: FloatArray
     log_density: FloatArray
+
+
+Pass = tuple[
+    tuple[int, int],
+    tuple[IntArray, IntArray, Layout],
+    tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    tuple[FloatArray, FloatArray, FloatArray],
+    tuple[NDArray[np.int32], ...],
+]
+"""What passes over the same data have in common, in plain tuples: numba asks for the type of every
+argument of a call, and takes three times as long for a named tuple.
+
+They are the address of the loop of one atom with the number of scratch rows that it needs, the
+`Coefficients`, the `Data` with the responses as `numbers_of` has them, a `BySample`, and the tables
+of `moestat.kernels.terms.build_terms`.
+"""
+
+
+def numbers_of(y: Any) -> FloatArray:
+    """The numbers that responses (n,) are made of, one response after the other.
+
+    A `Pass` has them without their kind, as float64 whatever their bits mean.
+    """
+    return y if y.dtype == np.float64 else y.view(np.float64)
 
 
 NO_SUMS = Sums(np.empty(0), np.empty((0, 0)), np.empty((0, 0)))

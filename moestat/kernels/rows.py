@@ -33,6 +33,15 @@ def load(values, m, size, block):
 
 
 @device(forceinline=False)
+def load_records(values, n_words, m, size, block):
+    """Copy m records of `n_words` numbers into a block; the last one fills what is left of it."""
+    for b in range(n_words * m):
+        block[b] = values[b]
+    for b in range(n_words * m, n_words * size):
+        block[b] = block[b - n_words]
+
+
+@device(forceinline=False)
 @compact
 def fill(value, rows):
     """Set all of the rows to one value."""

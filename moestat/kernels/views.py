@@ -7,12 +7,15 @@ freed after its own last use, whatever views of it are still to be used: `keep` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.np import numpy_support
 
 from moestat.compiler.jit import primitive
 from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES
@@ -71,6 +74,53 @@ def _allocate(context: Any, builder: Any, kind: Any, shape: Any) -> Any:
     return _array(context, builder, kind, fields)
 
 
+def start_of(array: Any) -> int:
+    """Address of an array's first number, for `rows_at` and `records_at` in other loops."""
+    return int(array.ctypes.data)
+
+
+@primitive(start_of, lambda array: types.intp(array), types.Array)
+def _start_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.ptrtoint(builder.extract_value(args[0], DATA), cgutils.intp_t)
+
+
+def rows_at(address: int, first: int, n_rows: int, width: int) -> Any:
+    """Rows from `first` on, (n_rows, width), of those that begin at an address."""
+    raise TypeError("only compiled loops read memory by address")
+
+
+def _type_rows_at(address: Any, first: Any, n_rows: Any, width: Any) -> Any:
+    return types.Array(types.float64, 2, "C")(*4 * (types.intp,))
+
+
+@primitive(rows_at, _type_rows_at, *4 * (types.intp,))
+def _rows_at(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    address, first, n_rows, width = args
+    numbers = builder.inttoptr(address, ir.DoubleType().as_pointer())
+    data = builder.gep(numbers, [builder.mul(first, width)])
+    return _borrowed(context, builder, signature.return_type, data, [n_rows, width])
+
+
+@cache
+def records_at(kind: np.dtype[Any]) -> Callable[..., Any]:
+    """A function ``records(address, n)``: the n numbers, or records, of a kind at an address."""
+
+    def records(address: int, n: int) -> Any:
+        raise TypeError("only compiled loops read memory by address")
+
+    # Two kinds must not share the code of a loop, which is kept by the names of what it calls.
+    records.__qualname__ = f"records_at.{kind!r}"
+    array = types.Array(numpy_support.from_dtype(kind), 1, "C")
+
+    @primitive(records, lambda address, n: array(types.intp, types.intp), types.intp, types.intp)
+    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        item = context.get_data_type(array.dtype)
+        data = builder.inttoptr(args[0], item.as_pointer())
+        return _borrowed(context, builder, array, data, [args[1]])
+
+    return records
+
+
 def part(array: Any, start: int, stop: int) -> Any:
     """``array[start:stop]`` along the first axis, for 0 <= start <= stop."""
     return array[start:stop]
@@ -99,6 +149,19 @@ def _array(context: Any, builder: Any, kind: Any, fields: Any) -> Any:
         if isinstance(field, ir.Value):
             value = builder.insert_value(value, field, position)
     return value
+
+
+def _borrowed(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+    """An array in C order without an owner."""
+    none = ir.Constant(cgutils.voidptr_t, None)
+    item = context.get_data_type(kind.dtype)
+    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(item))
+    n_items, strides = shape[0], [itemsize]
+    for length in shape[1:]:
+        n_items = builder.mul(n_items, length)
+        strides.insert(0, builder.mul(strides[0], length))
+    fields = (none, none, n_items, itemsize, data, shape, strides)
+    return _array(context, builder, kind, fields)
 
 
 def _view(

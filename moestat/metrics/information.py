@@ -13,8 +13,8 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, real_in
 from moestat.compiler.jit import compact, compile_loop
-from moestat.kernels.build import call_mixture, mixture_address, tables
-from moestat.kernels.records import NO_SUMS, Data, Sums
+from moestat.kernels.build import call_mixture, mixture_address
+from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
 from moestat.kernels.views import part, row
 from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design, design_of, nodes_per_input
@@ -140,9 +140,9 @@ def score_rows(
     y, factor = np.ascontiguousarray(y), np.ascontiguousarray(factor)
     one = Data(columns[0], y[:1], factor[:1], none)
     _score_loop(
-        mixture_address(family.loops, y.dtype),
-        (family.coefficients, *tables(family.coefficients, one, 1)),
-        (columns, y, factor, none),
+        mixture_address(),
+        family.loops.inputs(family.coefficients, one, 1),
+        (columns, numbers_of(y), factor, none),
         np.ascontiguousarray(theta),
         rows,
     )
@@ -151,14 +151,16 @@ def score_rows(
 
 @compile_loop
 @compact
-def _score_loop(address, pass_inputs, samples, theta, rows):
+def _score_loop(address, first_inputs, samples, theta, rows):
     """Write the score of each sample (n, P)."""
-    coefficients, by_sample, terms = pass_inputs
+    code, coefficients, first, by_sample, terms = first_inputs
     columns, y, factor, none = samples
-    for t in range(y.size):
-        one = Data(row(columns, t), part(y, t, t + 1), part(factor, t, t + 1), none)
+    w = first[1].size
+    for t in range(factor.size):
+        one = Data(row(columns, t), part(y, w * t, w * (t + 1)), part(factor, t, t + 1), none)
         sums = Sums(row(rows, t), none, none)
-        call_mixture(address, (theta, coefficients, one, 1, sums, by_sample, terms))
+        inputs = code, coefficients, one, by_sample, terms
+        call_mixture(address, (inputs, theta, 1, sums))
 
 
 def gradient_rows(

@@ -18,7 +18,6 @@ from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.build import call_mixture, mixture_address
-from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.line_search import GOOD, TOO_LONG, judge, next_trial
@@ -235,15 +234,14 @@ _call_advance = call_by_address(types.boolean)
 
 @compile_loop
 @compact
-def _bfgs_loop(addresses, pass_inputs, spring, sums, climb):
+def _bfgs_loop(addresses, inputs, spring, sums, climb):
     """Run a climb to its end; returns the number of passes."""
     at_pass, at_advance = addresses
-    coefficients, data, by_sample, terms = pass_inputs
     points = climb[4]
     trial, gradient = row(points, _TRIAL), row(points, _THERE)
     passes, trial_value = 0, 0.0
     while _call_advance(at_advance, (trial_value, *climb)):
-        trial_value = -call_mixture(at_pass, (trial, coefficients, data, 1, sums, by_sample, terms))
+        trial_value = -call_mixture(at_pass, (inputs, trial, 1, sums))
         for j in range(trial.size):
             gradient[j] = -sums.score[j]
         trial_value += pull(spring, trial, gradient, points[:0])
@@ -328,8 +326,8 @@ class _BFGSRun(Run):
         family, climb = problem.family, self.climb
         data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
         passes = _bfgs_loop(
-            (mixture_address(family.loops, data.y.dtype), _advance_address()),
-            (family.coefficients, data, *pass_tables(family.coefficients, data, 1)),
+            (mixture_address(), _advance_address()),
+            family.loops.inputs(family.coefficients, data, 1),
             problem.spring,
             Sums(np.empty(self.theta.size), NO_SUMS.hessian, NO_SUMS.information),
             climb.arrays,

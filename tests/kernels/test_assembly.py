@@ -6,15 +6,12 @@ import platform
 import re
 
 import numba
-import numpy as np
 import pytest
 from numba.core.registry import cpu_target
 
 from moestat.compiler.jit import OPTIONS
 from moestat.kernels import cpu
-from moestat.kernels.atom import build_atom
-from moestat.kernels.records import NO_SUMS, BySample, Data
-from moestat.kernels.terms import build_terms
+from moestat.kernels.build import NO_SAMPLES
 from tests.kinds import kind_id, make
 
 # gelu is not among them: its erfc is a scalar call.
@@ -40,28 +37,36 @@ def widest_register():
 
 
 def assembly_of(family, monkeypatch):
-    """Machine code of the mixture loop, compiled afresh: cached code cannot be inspected."""
-    monkeypatch.setattr(cpu, "compile_loop", numba.njit(**OPTIONS))
-    sparse = family.gate.n_active is not None
-    atom = build_atom(
-        family.gate.block, family.expert.block, family.likelihood.block, family.gate.reads_response
-    )
-    loop = cpu.mixture_loop(*atom, sparse, family.gate.reads_response)
-    n, none, no_rows = 8, np.empty(0), np.empty((0, 0))
-    data = Data(np.zeros((1, n)), family.placeholder(n), np.ones(n), no_rows)
-    terms = build_terms(1, (), 0, 0, 1, complete=False, order=0)
-    unused = BySample(no_rows, no_rows, none)
-    loop(np.ones(family.n_params), family.coefficients, data, 0, NO_SUMS, unused, terms)
+    """Machine code of one atom's loop, compiled afresh: cached code cannot be inspected."""
+    monkeypatch.setattr(cpu, "compile_code", numba.njit(**OPTIONS))
+    return code_of(family.loops.atom_loop(family.placeholder(1).dtype), *cpu.NO_ATOM)
+
+
+def code_of(loop, *arguments):
+    loop.compile(tuple(map(numba.typeof, arguments)))
     (text,) = loop.inspect_asm().values()
     return text
 
 
+def is_without_scalar_functions(text):
+    for name in SCALAR_FUNCTIONS:
+        assert not re.search(rf"[$\s]{name}(?:@|,|$)", text, re.MULTILINE), f"calls {name}"
+
+
 @pytest.mark.parametrize("kind", MAIN_KINDS, ids=kind_id)
-def test_hot_loops_are_full_width_vector_code(kind, monkeypatch):
+def test_an_atom_is_full_width_vector_code(kind, monkeypatch):
     register = widest_register()
     text = assembly_of(make(kind, 3, 1, 2), monkeypatch)
+    vectors = re.findall(r"\tv(?:add|sub|mul|fn?m(?:add|sub)\d+)pd\t.*%([xyz]mm)\d+$", text, re.M)
+    widest = vectors.count(register)
+    assert widest > 5 * (len(vectors) - widest), f"{widest} of {len(vectors)} are full vectors"
+    is_without_scalar_functions(text)
+
+
+def test_a_pass_is_full_width_vector_code():
+    register = widest_register()
+    text = code_of(numba.njit(**OPTIONS)(cpu.mixture.py_func), *NO_SAMPLES)
     fused = re.findall(rf"\tvfn?m(?:add|sub)\d+pd\t.*%{register}", text)
     # One exponential is ten of them, and the loops over terms add to nine sums or more.
     assert len(fused) > 50, f"only {len(fused)} multiply-adds of {register} registers"
-    for name in SCALAR_FUNCTIONS:
-        assert not re.search(rf"[$\s]{name}(?:@|,|$)", text, re.MULTILINE), f"calls {name}"
+    is_without_scalar_functions(text)

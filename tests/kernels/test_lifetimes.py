@@ -8,13 +8,14 @@ import gc
 import importlib
 import pkgutil
 
+import numpy as np
 from numba.core import bytecode, ir, postproc
 from numba.core.dispatcher import Dispatcher
 from numba.core.interpreter import Interpreter
 
 import moestat
 from moestat import family
-from moestat.kernels.views import part, row
+from moestat.kernels.views import part, row, start_of
 
 _FAMILIES = (
     ("multinomial", "sigmoid", "linear"),
@@ -33,13 +34,13 @@ def _loops():
             continue
         if "cuda" not in module.name:
             importlib.import_module(module.name)
+    atoms = []
     for likelihood, gate, expert in _FAMILIES:
         loops = family(likelihood, gate=gate, expert=expert, n_experts=2).loops
-        parts = (
-            ("mixture",) if likelihood != "least-squares" else ("residuals", "channels", "descent")
-        )
-        for name in parts:
-            getattr(loops, name)
+        if likelihood == "least-squares":
+            atoms += [loops.residuals, loops.channels, loops.descent]
+        else:
+            atoms.append(loops.atom_loop(np.dtype(np.float64)))
     return {
         loop.py_func.__qualname__ + loop.py_func.__module__: loop.py_func
         for loop in gc.get_objects()
@@ -70,7 +71,7 @@ def _used_after_free(function):
                 made = set()
                 if isinstance(value, ir.Var):
                     made = arrays.get(value.name, set())
-                elif _is_call(value) and constant(value.func) in (part, row):
+                elif _is_call(value) and constant(value.func) in (part, row, start_of):
                     viewed = value.args[0].name
                     made = {viewed} | arrays.get(viewed, set())
                 if not made <= arrays.get(name, set()):

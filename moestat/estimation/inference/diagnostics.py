@@ -15,8 +15,8 @@ from moestat.base.validate import as_design, as_generator, positive_int
 from moestat.compiler.jit import compact, compile_loop
 from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.on_source import top_rows
-from moestat.kernels.build import call_mixture, mixture_address, tables
-from moestat.kernels.records import NO_SUMS, Data, Sums
+from moestat.kernels.build import call_mixture, mixture_address
+from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
 from moestat.kernels.views import part, row
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
@@ -261,9 +261,9 @@ def _deletions(
     first = data.part(slice(0, 1))
     one = Data(*first.arrays, none)
     _deletion_loop(
-        mixture_address(family.loops, data.y.dtype),
-        (family.coefficients, *tables(family.coefficients, one, 2)),
-        (np.ascontiguousarray(data.X.T)[:, :, None], data.y, data.weight, none),
+        mixture_address(),
+        family.loops.inputs(family.coefficients, one, 2),
+        (np.ascontiguousarray(data.X.T)[:, :, None], numbers_of(data.y), data.weight, none),
         theta,
         (information, free, scale),
         Sums(np.empty(P), np.empty((P, P)), none),
@@ -284,16 +284,18 @@ def _deletions(
 
 @compile_loop
 @compact
-def _deletion_loop(address, pass_inputs, rows, theta, whole, sums, work, moves, solved):
+def _deletion_loop(address, first_inputs, rows, theta, whole, sums, work, moves, solved):
     """Solve for the move of each row (n, P), or say that its matrix is not definite."""
-    coefficients, by_sample, terms = pass_inputs
+    code, coefficients, first, by_sample, terms = first_inputs
     columns, y, weight, none = rows
+    w = first[1].size
     information, free, scale = whole
     matrix, move = work
     n = free.size
-    for t in range(y.size):
-        one = Data(row(columns, t), part(y, t, t + 1), part(weight, t, t + 1), none)
-        call_mixture(address, (theta, coefficients, one, 2, sums, by_sample, terms))
+    for t in range(weight.size):
+        one = Data(row(columns, t), part(y, w * t, w * (t + 1)), part(weight, t, t + 1), none)
+        inputs = code, coefficients, one, by_sample, terms
+        call_mixture(address, (inputs, theta, 2, sums))
         for j in range(n):
             at = free[j]
             move[j] = -scale[j] * sums.score[at]

@@ -19,7 +19,6 @@ from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.build import call_mixture, mixture_address
-from moestat.kernels.build import tables as pass_tables
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Ran, Request, Run
 from moestat.solvers.rules import GAIN_LIMIT, TRUST
@@ -147,15 +146,14 @@ _call_advance = call_by_address(types.int64)
 
 @compile_loop
 @compact
-def _newton_loop(addresses, pass_inputs, spring, walk):
+def _newton_loop(addresses, inputs, spring, walk):
     """Run a walk to its end; returns the status and the number of passes."""
     at_pass, at_advance = addresses
-    coefficients, data, by_sample, terms = pass_inputs
     bounds, limits, ends, points, state, region = walk
     trial, proposed = points[1], ends[1]
     passes = 0
     while True:
-        new = -call_mixture(at_pass, (trial, coefficients, data, 2, proposed, by_sample, terms))
+        new = -call_mixture(at_pass, (inputs, trial, 2, proposed))
         passes += 1
         for j in range(trial.size):
             proposed.score[j] = -proposed.score[j]
@@ -238,10 +236,10 @@ class NewtonRun(Run):
     def execute(self, problem: Problem) -> NewtonRan:
         """Run the walk and return its end."""
         family, data = problem.family, problem.data.levels[self.level]
-        inputs = problem.inputs(self, slice(0, data.size))
-        addresses = mixture_address(family.loops, data.y.dtype), _advance_address()
-        passing = family.coefficients, inputs, *pass_tables(family.coefficients, inputs, 2)
-        return self.walk.end(*_newton_loop(addresses, passing, problem.spring, self.walk.arrays))
+        whole = problem.inputs(self, slice(0, data.size))
+        inputs = family.loops.inputs(family.coefficients, whole, 2)
+        addresses = mixture_address(), _advance_address()
+        return self.walk.end(*_newton_loop(addresses, inputs, problem.spring, self.walk.arrays))
 
 
 def newton_steps(
