@@ -1,15 +1,17 @@
 """Formulas on many rows: seconds, memory and bytes of a fit to Parquet, and on dask's workers.
 
-    python benchmarks/large_n.py [--rows 1e6] [--how parquet dask] [--folder DIR]
+    python benchmarks/large_n.py [--rows 1e6] [--plain-rows 1e7] [--how parquet dask] [--folder DIR]
 
 The rows have a response, d = 5 inputs in float32 and a factor of 50 levels; the model has k = 3
-normal experts, ``y ~ x1 + x2 + x3 + x4 + x5 + region | x1``.  "parquet" writes files with
-row groups of 2^18 rows, and one process reads them on two threads.  "dask" has a cluster of two
-workers of one thread, which generate the rows themselves and keep them.  Each number of rows has
-processes of its own, and fits 20,000 rows before, so that everything is compiled.  Seconds are
-those of the clock and of the processors, of a pass the mean of the passes with second derivatives.
+normal experts, ``y ~ x1 + x2 + x3 + x4 + x5 + region | x1``, and for ``--plain-rows`` no factor,
+``y ~ x1 + x2 + x3 + x4 + x5 | x1``.  "parquet" writes files with row groups of 2^18 rows, and one
+process reads them on two threads.  "dask" has a cluster of two workers of one thread, which
+generate the rows themselves in partitions of 2^17 and keep them.  Each number of rows has processes
+of its own, and fits 20,000 rows before, so that everything is compiled; workers compile nothing,
+but load what is compiled in the first pass.  Seconds are those of the clock and of the processors.
 Memory is that by which the resident set of the process grew, without pages of files, and of a
-worker its largest resident set.  Bytes are those of what blocks answer in a pass, pickled.
+worker its largest resident set.  Bytes are those that workers have sent to the client and to each
+other during the whole fit, over the number of passes with second derivatives.
 Writing files is not counted; that workers generate rows is, once.
 """
 
@@ -17,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import pickle
 import resource
 import tempfile
 import time
@@ -36,9 +37,11 @@ import moestat
 
 _INPUTS = tuple(f"x{j}" for j in range(1, 6))
 _FORMULA = f"y ~ {' + '.join(_INPUTS)} + region | x1"
+_PLAIN = f"y ~ {' + '.join(_INPUTS)} | x1"
 _GROUP = 1 << 18
 _PART = 1 << 20
-"""Rows of a row group, and of a file or a partition."""
+_PARTITION = 1 << 17
+"""Rows of a row group, of a file and of a partition."""
 
 
 def rows_of(number: int, n: int) -> pd.DataFrame:
@@ -58,53 +61,48 @@ def rows_of(number: int, n: int) -> pd.DataFrame:
     return found
 
 
-def sizes(n: int) -> list[int]:
+def sizes(n: int, most: int = _PART) -> list[int]:
     """Rows of each part of n rows."""
-    return [min(_PART, n - begin) for begin in range(0, n, _PART)]
+    return [min(most, n - begin) for begin in range(0, n, most)]
 
 
 class _Passes(logging.Handler):
-    """When passes begin, and how many bytes blocks answer in each, but for those of the first."""
+    """When passes with second derivatives begin."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.began: list[float] = []
-        self.bytes: list[int] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note the time of a message that a pass begins."""
         if str(record.msg).startswith("pass over"):
             self.began.append(time.perf_counter())
-            self.bytes.append(0)
-
-    def weigh(self, answer: Any) -> None:
-        """Add the bytes of an answer."""
-        self.bytes[-1] += len(pickle.dumps(answer))
 
 
-def measured(source: Any, resume: Path, processors: Any) -> dict[str, Any]:
+def nothing_sent() -> tuple[int, int]:
+    """Bytes that workers send to the client and to each other where there are none."""
+    return 0, 0
+
+
+def measured(
+    formula: str, source: Any, resume: Path, processors: Any, sent: Any = nothing_sent
+) -> dict[str, Any]:
     """What a fit takes."""
-    from moestat.estimation import block_passes
     from moestat.estimation.progress import LOG
 
     warnings.simplefilter("ignore")
     options: dict[str, Any] = {"n_experts": 3, "rng": 0, "threads": 2}
     with tempfile.TemporaryDirectory() as folder:
         rows_of(0, 20_000).to_parquet(Path(folder) / "small.parquet")
-        moestat.fit_formula(_FORMULA, folder, n_starts=2, **options)
-    made, added = _Passes(), block_passes._added
-
-    def weighed(one: Any, other: Any) -> Any:
-        made.weigh(other)
-        return added(one, other)
-
-    block_passes._added = weighed
+        moestat.fit_formula(formula, folder, n_starts=2, **options)
+    made = _Passes()
     LOG.addHandler(made)
     LOG.setLevel(logging.INFO)
     with Growth() as growth:
-        work, clock = processors(), time.perf_counter()
-        result = moestat.fit_formula(_FORMULA, source, resume=resume, **options)
+        work, clock, before = processors(), time.perf_counter(), sent()
+        result = moestat.fit_formula(formula, source, resume=resume, **options)
         whole, busy = time.perf_counter() - clock, processors() - work
+        answers = np.subtract(sent(), before) / max(1, len(made.began))
     passes = np.diff(made.began)
     n = result.nobs
     return {
@@ -115,18 +113,24 @@ def measured(source: Any, resume: Path, processors: Any) -> dict[str, Any]:
         "passes": len(made.began),
         "seconds of a pass": round(float(np.mean(passes)), 1) if passes.size else np.nan,
         "memory, MB": round(growth.megabytes),
-        "KB of answers a pass": round(max(made.bytes, default=0) / 1e3),
+        "KB to the client a pass": round(answers[0] / 1e3),
+        "KB between workers a pass": round(answers[1] / 1e3),
         "rows in memory, MB": round(8e-6 * n * (len(result.data.features) + 1)),
-        "certified": "yes" if result.certificate.certified else "no",
+        "certified": _yes(result.certificate.certified),
     }
 
 
-def on_parquet(n: int, folder: Path) -> dict[str, Any]:
+def on_parquet(n: int, formula: str, folder: Path) -> dict[str, Any]:
     """A fit to files."""
-    return measured(folder / "rows", folder / "fit.json", time.process_time)
+    return measured(formula, folder / "rows", folder / "fit.json", time.process_time)
 
 
-def on_dask(n: int, folder: Path) -> dict[str, Any]:
+def _transfers(dask_worker: Any) -> list[tuple[str, int]]:
+    """To whom a worker has sent values, and how many bytes."""
+    return [(str(each["who"]), each["total"]) for each in dask_worker.transfer_outgoing_log]
+
+
+def on_dask(n: int, formula: str, folder: Path) -> dict[str, Any]:
     """A fit to partitions that two workers generate."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
@@ -137,7 +141,7 @@ def on_dask(n: int, folder: Path) -> dict[str, Any]:
 
     options: Any = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
-        parts = sizes(n)
+        parts = sizes(n, _PARTITION)
         meta = rows_of(0, 2)
         frame = dd.from_map(rows_of, range(len(parts)), parts, meta=meta)
 
@@ -145,9 +149,19 @@ def on_dask(n: int, folder: Path) -> dict[str, Any]:
             workers = sum(seconds for seconds, _ in client.run(of_worker).values())
             return time.process_time() + workers
 
-        row = measured(frame, folder / "fit.json", processors)
+        def sent() -> tuple[int, int]:
+            logs = client.run(_transfers)
+            each = [(who in logs, total) for log in logs.values() for who, total in log]
+            between = sum(total for to_worker, total in each if to_worker)
+            return sum(total for _, total in each) - between, between
+
+        row = measured(formula, frame, folder / "fit.json", processors, sent)
         most = max(most for _, most in client.run(of_worker).values())
     return {**row, "memory of a worker, MB": round(most)}
+
+
+def _yes(value: Any) -> str:
+    return "yes" if value else "no"
 
 
 _HOW = {"parquet": on_parquet, "dask": on_dask}
@@ -157,11 +171,15 @@ def main() -> None:
     """Write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=float, nargs="*", default=[1e6])
+    parser.add_argument("--plain-rows", type=float, nargs="*", default=[1e7])
     parser.add_argument("--how", nargs="*", choices=_HOW, default=[*_HOW])
+    parser.add_argument("--out", type=Path, help="the page, of benchmarks/results by default")
     parser.add_argument("--folder", help="where the files are written, and removed")
     options = parser.parse_args()
     found: list[dict[str, Any]] = []
-    for n in map(int, options.rows):
+    asked = [(_FORMULA, int(n)) for n in options.rows]
+    asked += [(_PLAIN, int(n)) for n in options.plain_rows]
+    for formula, n in asked:
         for how in options.how:
             with tempfile.TemporaryDirectory(dir=options.folder) as name:
                 folder = Path(name)
@@ -172,7 +190,8 @@ def main() -> None:
                             folder / f"rows/{number:04d}.parquet", row_group_size=_GROUP
                         )
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                    found.append({"how": how, **pool.submit(_HOW[how], n, folder).result()})
+                    row = pool.submit(_HOW[how], n, formula, folder).result()
+                    found.append({"how": how, "factor": _yes(formula == _FORMULA), **row})
                 print(found[-1], flush=True)
     text = [
         "# Formulas on many rows",
@@ -182,7 +201,7 @@ def main() -> None:
         markdown(found),
         "",
     ]
-    (FOLDER / "large_n.md").write_text("\n".join(text))
+    (options.out or FOLDER / "large_n.md").write_text("\n".join(text))
 
 
 if __name__ == "__main__":

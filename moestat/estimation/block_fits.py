@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, check_kind, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
@@ -59,7 +60,7 @@ from moestat.model.by_expert import is_by_expert, with_range
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood
 from moestat.solvers import Newton
-from moestat.solvers.driver import ONE_THREAD, succeeded, until
+from moestat.solvers.driver import succeeded, until
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.trust_region.kinks import has_kinks
 
@@ -84,8 +85,8 @@ def fit_blocks(
     rows.  The search for starts uses the sample, as in `moestat.fit`.  From the three best starts,
     Newton's method converges first on the sample and then on all rows; each iteration needs one
     pass for all starts together.  The certificate is that of all rows.  Sums of blocks are added in
-    the order of the blocks, so results depend neither on the number of threads nor on where blocks
-    are stored.
+    an order that depends on their number alone, so results depend neither on the number of threads
+    or workers nor on where blocks are stored.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ class _RunningBlocks(RunningFit):
         if result.family.n_experts == 1:
             return result
         work = partial(_shares, result.family, result.theta)
-        weights, sizes = np.sum([*self.original.data.map_parts(work)], axis=0)
+        weights, sizes = self.original.data.sum_parts(work)
         ordered = by_weight(result, weights) if self.job.by_weight else result
         moved = ordered is not result
         self.sizes = sizes[np.argsort(-weights, kind="stable")] if moved else sizes

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from moestat.base.types import FloatArray
 from moestat.estimation.block_rows import BlockRows, Draw, Reader
@@ -47,11 +46,7 @@ class Passes:
             asked = [_Asked.of(*batch[i]) for i in large]
             work = partial(_sums, batch[large[0]][0].family, data.reader, asked)
             LOG.info("pass over %d rows for %d starts", data.size, len(large))
-            totals: list[Value] | None = None
-            # Added as they come, in the order of the blocks: no list of matrices, no other sum.
-            for values in data.visit(work, f"pass for {len(large)} starts"):
-                totals = values if totals is None else [*map(_added, totals, values)]
-            assert totals is not None
+            totals = data.sum_blocks(work, f"pass for {len(large)} starts")
             for i, total in zip(large, totals, strict=True):
                 problem, request = batch[i]
                 problem.visit(request)
@@ -89,8 +84,3 @@ def _sums(
         request = Request(each.objective, each.theta)
         values.append(Problem(family, replace(given, whole=True)).evaluate(request))
     return values
-
-
-def _added(one: Any, other: Any) -> Any:
-    names = [each.name for each in fields(one)]
-    return type(one)(*(getattr(one, name) + getattr(other, name) for name in names))

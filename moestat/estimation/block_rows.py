@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -559,6 +559,18 @@ class BlockRows(Sample):
         """``function(i, block)`` of every block, in order; the log says how far it is."""
         blocks = self.blocks
         return passing(blocks.map(function, self.threads), len(blocks), self.size, what)
+
+    def sum_parts(self, function: Callable[[Sample], T]) -> T:
+        """The sum of ``function(part)`` over every block, added where the blocks are."""
+        return self.sum_blocks(partial(_through, self.reader, self.draw, function), "pass")
+
+    def sum_blocks(self, function: Callable[[int, Block], T], what: str) -> T:
+        """The sum of ``function(i, block)`` over every block; the log says how far it is."""
+
+        def watch(steps: Iterable[Any], count: int) -> Iterator[Any]:
+            return passing(steps, count, self.size, what)
+
+        return self.blocks.sum(function, self.threads, watch)
 
     def resamples(self, kind: str, count: int, seed: int) -> Iterator[BlockRows]:
         """The same rows with random weights of each of so many resamples."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.validate import as_path, check_kind, positive_int, short
+from moestat.estimation.block_sums import Watch, sum_in_tree, sum_on_workers
 from moestat.estimation.reading.table import check_aligned
 
 __all__ = ["Blocks", "GroupedBlock", "dask_client", "in_order"]
@@ -92,6 +93,10 @@ class Blocks:
                 raise ValueError(f"block {number}: {error}") from None
 
         return in_order(task, range(self.count), threads)
+
+    def sum(self, function: Callable[[int, Block], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(i, block)`` over all blocks, as `moestat.estimation.block_sums`."""
+        return sum_in_tree(watch(self.map(function, threads), self.count))
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, *, rows: int = _ROWS) -> Blocks:
@@ -202,8 +207,8 @@ class Blocks:
     def from_dask(cls, X: Any, y: Any, sample_weight: Any = None) -> Blocks:
         """Blocks of dask arrays or frames: their partitions, which stay on dask's workers.
 
-        Each pass is one map over the partitions; their sums travel back and are added in the order
-        of the partitions.  With a `dask.distributed.Client` the partitions are computed once and
+        Each pass is one map over the partitions, whose sums the workers add; one sum travels back.
+        With a `dask.distributed.Client` the partitions are computed once and
         kept in its workers' memory; without one dask's default scheduler computes them again in
         each pass.
 
@@ -300,14 +305,22 @@ class _OnDask(Blocks):
     def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
         """``function(i, block)`` where each block is, in order."""
         from dask.base import compute
-        from dask.delayed import delayed
 
-        task = delayed(function, pure=False)
-        tasks = [task(number, block) for number, block in enumerate(self.partitions)]
+        tasks = self._tasks(function)
         client = dask_client()
         if client is None:
             return iter(compute(*tasks))
         return (future.result() for future in client.compute(tasks))
+
+    def sum(self, function: Callable[[int, Block], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(i, block)`` over all blocks, which the workers add."""
+        return sum_on_workers(self._tasks(function), dask_client(), watch)
+
+    def _tasks(self, function: Callable[[int, Block], Any]) -> list[Any]:
+        from dask.delayed import delayed
+
+        task = delayed(function, pure=False)
+        return [task(number, block) for number, block in enumerate(self.partitions)]
 
 
 def _together(*parts: Any) -> Block:

@@ -162,7 +162,7 @@ def _rises(problem: Problem, solution: Solution, there: FloatArray, back: FloatA
     """Whether a move loses nothing, and one back does."""
 
     def height(at: FloatArray) -> float:
-        return sum(problem.data.map_parts(partial(_height, problem, at)))
+        return problem.data.sum_parts(partial(_height, problem, at))
 
     least = solution.log_likelihood - SAME_HEIGHT
     return height(solution.theta + there) > least > height(solution.theta - back)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.threads import ONE_THREAD
 from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
 from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
@@ -26,7 +27,7 @@ from moestat.estimation.starts import StartRule
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.solvers import Solver
-from moestat.solvers.driver import ONE_THREAD, Cores, succeeded, until
+from moestat.solvers.driver import Cores, succeeded, until
 from moestat.solvers.problem import Target
 from moestat.solvers.rules import GAIN_LIMIT
 

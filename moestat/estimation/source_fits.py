@@ -11,15 +11,17 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import IntArray
 from moestat.base.validate import as_generator, is_mapping, is_sequence, positive_int
 from moestat.estimation.block_fits import SEARCHED, deadline_after, fit_rows
+from moestat.estimation.block_sums import Watch, added
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import of_two_columns
 from moestat.estimation.fitting import Settings
@@ -43,7 +45,6 @@ from moestat.estimation.source_groups import (
 )
 from moestat.estimation.sources import COLLECTED, Source, digest_of
 from moestat.model.joint import as_likelihood, likelihood_table
-from moestat.solvers.driver import ONE_THREAD
 
 __all__ = ["SharedSource", "fit_source"]
 
@@ -554,6 +555,11 @@ class _Designs(Blocks):
         for results in self.source.map(work, threads):
             yield from results
 
+    def sum(self, function: Callable[[int, Block], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(i, block)`` over all blocks: in each part, then of parts."""
+        work = partial(_sum_on_part, self.plan, self.parts, function)
+        return self.source.sum(work, threads, watch)
+
     def map_labels(
         self, columns: Sequence[str], function: Callable[..., T], threads: int
     ) -> Iterator[T]:
@@ -591,12 +597,31 @@ def _on_part(
     table: Table,
 ) -> list[T]:
     """What a function finds in the pieces of a part."""
+    return [*_pieces_of(plan, parts, function, number, table)]
+
+
+def _sum_on_part(
+    plan: _Plan,
+    parts: Sequence[_Part],
+    function: Callable[[int, Block], T],
+    number: int,
+    table: Table,
+) -> T | None:
+    """The sum of what a function finds in the pieces of a part; None of a part without rows."""
+    return reduce(added, _pieces_of(plan, parts, function, number, table), None)
+
+
+def _pieces_of(
+    plan: _Plan,
+    parts: Sequence[_Part],
+    function: Callable[[int, Block], T],
+    number: int,
+    table: Table,
+) -> Iterator[T]:
     part = parts[number]
     table, numbers = plan.rows_of(number, part, _unchanged(part, table))
-    return [
-        function(piece, plan.block(_cut(table, rows), numbers[rows]))
-        for piece, rows in plan.pieces(part, table)
-    ]
+    for piece, rows in plan.pieces(part, table):
+        yield function(piece, plan.block(_cut(table, rows), numbers[rows]))
 
 
 def _with_labels(

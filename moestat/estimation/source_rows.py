@@ -74,7 +74,11 @@ def sum_of_source(result: Any, name: str, answer: Callable[[Any], float]) -> flo
     """The sum over blocks of a number of each, by one pass."""
     rows: BlockRows = result.source
     work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
-    return float(sum(own for own, _ in rows.visit(work, name)))
+    return float(rows.sum_blocks(partial(_first, work), name))
+
+
+def _first(work: Callable[[int, Block], tuple[Any, Any]], number: int, block: Block) -> Any:
+    return work(number, block)[0]
 
 
 def _answered(

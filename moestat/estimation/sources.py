@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from moestat.estimation.block_sums import Watch, sum_in_tree, sum_on_workers
 from moestat.estimation.blocks import Block, Blocks, dask_client, in_order
 from moestat.estimation.reading.table import Column, Table, as_column, as_table, levels_of_arrow
 
@@ -79,6 +80,10 @@ class Source(Protocol):
         """``function(number, part)`` in order, of all parts, or at least of these."""
         ...
 
+    def sum(self, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(number, part)``, as `moestat.estimation.block_sums` adds."""
+        ...
+
 
 def as_source(given: Any) -> Source | None:
     """The source that this is: a path, a dataset, a frame of dask, a lazy frame, or blocks.
@@ -136,6 +141,12 @@ class _InThreads:
                 raise _called(self.label(number), error) from None
 
         return in_order(task, range(len(self.rows())) if numbers is None else numbers, threads)
+
+    def sum(
+        self: Any, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]
+    ) -> T:
+        """The sum of ``function(number, part)`` over all parts."""
+        return sum_in_tree(watch(self.map(function, threads), len(self.rows())))
 
 
 @dataclass(frozen=True)
@@ -425,15 +436,25 @@ class DaskSource:
         self, function: Callable[[int, Any], T], numbers: Sequence[int] | None = None
     ) -> Iterator[T]:
         from dask.base import compute
-        from dask.delayed import delayed
 
-        task = delayed(function, pure=False)
-        numbers = range(len(self.partitions)) if numbers is None else numbers
-        tasks = [task(number, self.partitions[number]) for number in numbers]
+        tasks = self._tasks(function, numbers)
         client = dask_client()
         if client is None:
             return iter(compute(*tasks))
         return (future.result() for future in client.compute(tasks))
+
+    def sum(self, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(number, part)`` over all parts, which the workers add."""
+        return sum_on_workers(self._tasks(partial(_on_partition, function)), dask_client(), watch)
+
+    def _tasks(
+        self, function: Callable[[int, Any], Any], numbers: Sequence[int] | None = None
+    ) -> list[Any]:
+        from dask.delayed import delayed
+
+        task = delayed(function, pure=False)
+        numbers = range(len(self.partitions)) if numbers is None else numbers
+        return [task(number, self.partitions[number]) for number in numbers]
 
 
 def _partitions(frame: Any) -> tuple[Any, ...]:
@@ -516,6 +537,11 @@ class BlockSource:
     ) -> Iterator[T]:
         """``function(number, part)`` of each part, in order."""
         return self.blocks.map(partial(_on_block, function, self.names, self.columns), threads)
+
+    def sum(self, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]) -> T:
+        """The sum of ``function(number, part)`` over all parts."""
+        work = partial(_on_block, function, self.names, self.columns)
+        return self.blocks.sum(work, threads, watch)
 
 
 @dataclass(frozen=True)

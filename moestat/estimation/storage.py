@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.files import replacing
 from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
 
@@ -24,10 +25,13 @@ small archive can unpack to any size."""
 
 
 def write_record(path: str | Path, record: Any) -> None:
-    """Write a record, a dataclass of numbers, words, arrays, families and records, to a file."""
+    """Write a record, a dataclass of numbers, words, arrays, families and records, to a file.
+
+    A file of this name is replaced as a whole, or stays as it is.
+    """
     arrays: dict[str, Any] = {}
     head = {"format": _FORMAT, "record": _plain(record, arrays)}
-    with as_path("path", path).open("wb") as file:
+    with replacing(as_path("path", path)) as file:
         np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
 
 

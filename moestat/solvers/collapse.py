@@ -57,7 +57,7 @@ def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ..
         and data.weight.sum() >= least * len(scale)
     ):
         return ()  # one atom at least has enough samples, and no other is narrow beside it
-    share: FloatArray = sum(data.map_parts(partial(_shares, problem, theta)), np.zeros(len(scale)))
+    share: FloatArray = data.sum_parts(partial(_shares, problem, theta))
 
     def below(least: float) -> np.ndarray:
         starved = share < least

@@ -14,13 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int
 from moestat.solvers.problem import (
@@ -166,36 +164,6 @@ def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
             raise result
         succeeded.append(result)
     return succeeded
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Libraries that have their own threads; cached, because finding them takes milliseconds."""
-    return ThreadpoolController()
-
-
-class _OneThread:
-    """Limits BLAS to one thread while any thread is inside, then restores the limit."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-        self._limit = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._limit is not None:
-                self._limit.restore_original_limits()
-
-
-ONE_THREAD = _OneThread()
 
 
 def attempt(

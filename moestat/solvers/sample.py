@@ -168,6 +168,10 @@ class Sample:
         """``function(part)`` of every part, in order."""
         return map(function, map(self.part, self.parts(0)))
 
+    def sum_parts(self, function: Callable[[Sample], Any]) -> Any:
+        """The sum of ``function(part)``, numbers or arrays, over every part."""
+        return sum(self.map_parts(function))
+
     def convert(self, units: DataUnits) -> Sample:
         """The same data as (z, w) of these units."""
         X, y = units.apply(self.X, self.y)

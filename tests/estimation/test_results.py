@@ -96,6 +96,22 @@ def test_results_without_the_data_keep_the_names(frame, votes, tmp_path):
         _ = again.resid
 
 
+def test_a_save_that_is_interrupted_leaves_the_old_file(line, votes, tmp_path, monkeypatch):
+    path = tmp_path / "fit.npz"
+    line.save(path)
+    before, write = path.read_bytes(), np.savez_compressed
+
+    def interrupted(file, **arrays):
+        write(file, **arrays)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        votes.save(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["fit.npz"]
+
+
 def test_files_of_anything_else_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         moestat.load(tmp_path / "none")

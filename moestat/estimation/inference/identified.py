@@ -140,7 +140,7 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
     family, data = problem.family, problem.data
     gram = data.gram
     if any(channel.products is not None for channel in family.channels):
-        gram = np.sum(list(data.map_parts(_gram)), axis=0) / float(data.weight.sum())
+        gram = data.sum_parts(_gram) / float(data.weight.sum())
     unit = family.units(theta)
     gaps = gap_places(family)
     unit[gaps] = np.exp(-theta[gaps])

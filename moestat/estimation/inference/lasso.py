@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
 from moestat.estimation.data import Data, check_options, read_data
@@ -29,7 +30,6 @@ from moestat.estimation.naming import parameter_names
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
-from moestat.solvers.driver import ONE_THREAD
 from moestat.solvers.proximal import Stationary
 
 if TYPE_CHECKING:

@@ -62,15 +62,13 @@ def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> Fl
         return inner.outward_matrix(_inverse_of_expected(inner, rows))
     V = inner.covariance
     if kind in ("HC0", "HC1"):
-        M = sum(rows.map_parts(partial(_products, family, theta)))
+        M = rows.sum_parts(partial(_products, family, theta))
         if kind == "HC1":
             n = result.n_independent
             M = M * (n / (n - result.edf))
         return inner.outward_matrix(V @ M @ V)
     if kind == "cluster" and result.data.groups is not None and groups is None:
-        M, count = np.zeros((family.n_params,) * 2), 0
-        for squares, number in rows.map_parts(partial(_squares, family, theta)):
-            M, count = M + squares, count + number
+        M, count = rows.sum_parts(partial(_squares, family, theta))
         return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
     M = _middle_of_labels(rows, family, theta, kind, groups, strata)
     return inner.outward_matrix(V @ M @ V)
@@ -78,7 +76,7 @@ def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> Fl
 
 def _inverse_of_expected(inner: Found, rows: BlockRows) -> FloatArray:
     """The inverse (P, P) of the expected information at the inputs of all rows."""
-    information = sum(rows.map_parts(partial(_expected, inner.family, inner.theta)))
+    information = rows.sum_parts(partial(_expected, inner.family, inner.theta))
     penalty = getattr(inner.problem, "penalty", None)
     if penalty is not None:
         information = information + penalty.hessian(inner.theta)
@@ -223,10 +221,7 @@ def score_on_source(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatA
     """Gradient (P,) of minus the log-likelihood, and the information (P, P), at parameters (P,)."""
     rows = inner.data
     assert isinstance(rows, BlockRows)
-    gradient, information = np.zeros(theta.size), np.zeros((theta.size,) * 2)
-    for of_score, of_part in rows.map_parts(partial(_score_and_information, inner.family, theta)):
-        gradient, information = gradient + of_score, information + of_part
-    return gradient, information
+    return rows.sum_parts(partial(_score_and_information, inner.family, theta))
 
 
 def _score_and_information(
@@ -239,7 +234,7 @@ def _score_and_information(
 def entropy_on_source(result: Any) -> float:
     """Sum over rows, or groups of rows, of the entropy of their responsibilities."""
     rows: BlockRows = result.source
-    return float(sum(rows.map_parts(partial(_entropy, result.family, result.theta))))
+    return float(rows.sum_parts(partial(_entropy, result.family, result.theta)))
 
 
 def _entropy(family: Family, theta: FloatArray, part: Sample) -> float:

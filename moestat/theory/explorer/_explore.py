@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_terms
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
-from moestat.solvers.driver import ONE_THREAD
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._exact import exact_root
 from moestat.theory.explorer._model import Model
