@@ -12,7 +12,14 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import fit_rate
-from moestat.rates.regression import bootstrap, plain, precision_weights, t_interval, t_p_value
+from moestat.rates.regression import (
+    Groups,
+    bootstrap,
+    plain,
+    precision_weights,
+    t_interval,
+    t_p_value,
+)
 
 _SEED = 0
 
@@ -189,8 +196,10 @@ def _resample(
     other_influence, other_group = _influence(other_n, other_loss)
     return bootstrap(
         np.concatenate([influence, -other_influence]),
-        np.log(np.concatenate([loss, other_loss])),
-        np.concatenate([group, group.max() + 1 + other_group]),
+        Groups.of(
+            np.log(np.concatenate([loss, other_loss])),
+            np.concatenate([group, group.max() + 1 + other_group]),
+        ),
         n_bootstrap,
         rng,
     )
@@ -200,6 +209,6 @@ def _influence(n: Any, loss: FloatArray) -> tuple[FloatArray, IntArray]:
     """Coefficients of the slope as a linear form of log loss, and the group of each loss."""
     log_n = np.log(np.asarray(n, dtype=np.float64))
     group = np.unique(log_n, return_inverse=True)[1]
-    weights = precision_weights(np.log(loss), log_n, group)
+    weights = precision_weights(Groups.of(np.log(loss), group), log_n)
     x = log_n - np.average(log_n, weights=weights)
     return weights * x / (weights @ x**2), group

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door, doors
+from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.rates.bounds import (
@@ -21,6 +22,7 @@ from moestat.rates.bounds import (
     theory_slopes,
 )
 from moestat.rates.regression import (
+    Groups,
     bootstrap,
     least_squares,
     plain,
@@ -249,7 +251,7 @@ def positive(name: str, value: Any, length: int | None = None) -> FloatArray:
 
 
 def _log_log_line(
-    log_n: FloatArray, weights: FloatArray, first: IntArray, log_loss: FloatArray, group: IntArray
+    log_n: FloatArray, weights: FloatArray, first: IntArray, log_losses: Groups
 ) -> dict[str, float]:
     """Slope on ``log(log n / n)``, the scale of the theorems, where log log n is defined."""
     if log_n.min() < math.log(3.0):
@@ -257,12 +259,12 @@ def _log_log_line(
     scale = np.log(log_n) - log_n
     line = (scale - np.average(scale, weights=weights))[first]
     design = np.column_stack([np.ones(first.size), line])
-    params, covariance = least_squares(design, log_loss, weights[first], group)
+    params, covariance = least_squares(design, log_losses, weights[first])
     return {"log_log_slope": float(params[1]), "log_log_error": math.sqrt(covariance[1, 1])}
 
 
 def _parabola(
-    x: FloatArray, weights: FloatArray, first: IntArray, log_loss: FloatArray, group: IntArray
+    x: FloatArray, weights: FloatArray, first: IntArray, log_losses: Groups
 ) -> dict[str, Any]:
     """Curvature in centred log n, and the slope where the largest n is; NaN below three sizes."""
     names = ("curvature", "curvature_error", "curvature_p_value", "last_slope")
@@ -270,7 +272,7 @@ def _parabola(
         return {**dict.fromkeys(names, math.nan), "last_interval": (math.nan, math.nan)}
     square = x**2 - np.average(x**2, weights=weights)
     bent = np.column_stack([np.ones(first.size), x[first], square[first]])
-    params, covariance = least_squares(bent, log_loss, weights[first], group)
+    params, covariance = least_squares(bent, log_losses, weights[first])
     curvature, error = float(params[2]), math.sqrt(covariance[2, 2])
     there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
     slope = float(there @ params)
@@ -342,24 +344,56 @@ def fit_rate(
     >>> round(rate.slope, 1), rate.consistent_with_theory
     (-0.5, True)
     """
-    sizes = positive("n", n)
-    log_loss = np.log(positive("loss", loss, sizes.size))
+    return rate_at(Sizes.of(n), loss, theory=theory, n_bootstrap=n_bootstrap, rng=rng)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sample sizes (N,) that several losses have been measured at."""
+
+    log_n: FloatArray  # (N,)
+    distinct: FloatArray  # (G,): the different sizes, sorted
+    first: IntArray  # (G,): where each of them is first
+    group: IntArray  # (N,): which of them each one is
+
+    @classmethod
+    def of(cls, n: Any) -> Sizes:
+        """Positive numbers (N,)."""
+        sizes = positive("n", n)
+        return cls(np.log(sizes), *np.unique(sizes, return_index=True, return_inverse=True))
+
+
+def rate_at(
+    sizes: Sizes, loss: Any, *, theory: float | None = None, n_bootstrap: int, rng: Any = None
+) -> RateResult:
+    """The rate as `fit_rate`; what depends on the sizes alone is computed once for many losses.
+
+    Its sums have one thread, so that results do not depend on the number of processors.
+    """
+    with ONE_THREAD:
+        return _rate_at(sizes, loss, theory, n_bootstrap, rng)
+
+
+def _rate_at(
+    sizes: Sizes, loss: Any, theory: float | None, n_bootstrap: int, rng: Any
+) -> RateResult:
+    log_n, distinct, first, group = sizes.log_n, sizes.distinct, sizes.first, sizes.group
+    log_loss = np.log(positive("loss", loss, log_n.size))
     if theory is not None:
         theory = real_in("theory", theory)
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)
     generator = as_generator(_SEED if rng is None else rng)
-    distinct, first, group = np.unique(sizes, return_index=True, return_inverse=True)
     if distinct.size < 2:
         raise ValueError(f"n must hold at least 2 distinct sample sizes, got {distinct.size}")
 
+    log_losses = Groups.of(log_loss, group)
     # Centred log n keeps the slope, the quadratic term and the intercept well conditioned.
-    log_n = np.log(sizes)
-    weights = precision_weights(log_loss, log_n, group)
+    weights = precision_weights(log_losses, log_n)
     centre = float(np.average(log_n, weights=weights))
     x = log_n - centre
     at, weights_at = x[first], weights[first]  # one entry for each sample size
     constant = np.ones(at.size)
-    params, covariance = least_squares(np.column_stack([constant, at]), log_loss, weights_at, group)
+    params, covariance = least_squares(np.column_stack([constant, at]), log_losses, weights_at)
     level = float(params[0])
     slope = float(params[1])
     error = math.sqrt(covariance[1, 1])
@@ -367,13 +401,13 @@ def fit_rate(
     residual = weights @ (log_loss - level - slope * x) ** 2
     total = weights @ (log_loss - np.average(log_loss, weights=weights)) ** 2
     interval, resampling_error = bootstrap(
-        weights * x / (weights @ x**2), log_loss, group, n_bootstrap, generator
+        weights * x / (weights @ x**2), log_losses, n_bootstrap, generator
     )
 
     df = x.size - 2
     slopes, p_value = (math.nan, math.nan), math.nan
     if theory is not None:
-        slopes = theory_slopes(theory, float(sizes.min()), float(sizes.max()))
+        slopes = theory_slopes(theory, float(distinct[0]), float(distinct[-1]))
         p_value = t_p_value(slope - min(max(slope, slopes[0]), slopes[1]), error, df)
     return RateResult(
         slope=slope,
@@ -383,8 +417,8 @@ def fit_rate(
         bootstrap_error=resampling_error,
         intercept=level - slope * centre,
         r_squared=float(1.0 - residual / total) if total > 0 else math.nan,
-        **_log_log_line(log_n, weights, first, log_loss, group),
-        **_parabola(x, weights, first, log_loss, group),
+        **_log_log_line(log_n, weights, first, log_losses),
+        **_parabola(x, weights, first, log_losses),
         n_observations=int(x.size),
         n_sizes=int(distinct.size),
         theory=theory,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,26 @@ _MANY = 500
 _LEVEL = 0.95
 
 
-def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) -> FloatArray:
+@dataclass(frozen=True)
+class Groups:
+    """Values (N,) in groups, replicates at one n: what regressions ask of them, computed once."""
+
+    values: FloatArray  # (N,)
+    group: IntArray  # (N,): group of each value
+    count: IntArray  # (G,): number of values of each group
+    mean: FloatArray  # (G,): their mean
+    spread: FloatArray  # (G,): sum of their squared deviations from the mean
+
+    @classmethod
+    def of(cls, values: FloatArray, group: IntArray) -> Groups:
+        """The values of groups 0, 1, ..., none of which is empty."""
+        count = np.bincount(group)
+        mean = np.bincount(group, weights=values) / count
+        spread: Any = np.bincount(group, weights=(values - mean[group]) ** 2)
+        return cls(values, group, count, mean, spread)
+
+
+def precision_weights(log_losses: Groups, log_n: FloatArray) -> FloatArray:
     """One over the variance of log loss among replicates, taken to be a power of n.
 
     A variance for each n by itself would follow its few replicates, and so would the slope: the
@@ -27,19 +46,18 @@ def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) 
     """
     from scipy.special import digamma, polygamma
 
-    count = np.bincount(group)
+    count, squares = log_losses.count, log_losses.spread
     df = count - 1.0
-    squares = np.bincount(group, weights=(log_loss - _means(log_loss, group)) ** 2)
     known = df > 0
     pooled = squares.sum() / max(df.sum(), 1.0)
-    if known.sum() < 2 or not pooled > 1e-24 * (1.0 + np.max(np.abs(log_loss))) ** 2:
-        return np.ones(log_loss.size)
+    if known.sum() < 2 or not pooled > 1e-24 * (1.0 + np.max(np.abs(log_losses.values))) ** 2:
+        return np.ones(log_losses.values.size)
     half = df[known] / 2
     # The logarithm of a chi-square variable has these moments.
     variance = np.maximum(squares[known] / df[known], _SMALLEST_SHARE * pooled)
     log_variance = np.log(variance) - digamma(half) + np.log(half)
     weight = 1.0 / polygamma(1, half)
-    x = (np.bincount(group, weights=log_n) / count)[known]
+    x = (np.bincount(log_losses.group, weights=log_n) / count)[known]
     x = x - np.average(x, weights=weight)
     information = weight @ x**2
     power = (weight * x) @ log_variance / information
@@ -48,16 +66,14 @@ def precision_weights(log_loss: FloatArray, log_n: FloatArray, group: IntArray) 
 
 
 def least_squares(
-    design: FloatArray, y: FloatArray, weights: FloatArray, group: IntArray
+    design: FloatArray, y: Groups, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients and their HC3 covariance, NaN where a point determines its own fit.
 
     Sums over the observations of a group, which share a row of the design (G, p) and a weight
     (G,), are all that enters.
     """
-    count = np.bincount(group)
-    mean = np.bincount(group, weights=y) / count
-    spread = np.bincount(group, weights=(y - mean[group]) ** 2)
+    count, mean = y.count, y.mean
     root = np.sqrt(weights * count)
     q, r = np.linalg.qr(root[:, None] * design)
     leverage = np.sum(q**2, axis=1) / count  # of one observation
@@ -66,7 +82,7 @@ def least_squares(
         return params, np.full((design.shape[1],) * 2, np.nan)
     inverse = np.linalg.inv(r)
     params = inverse @ (q.T @ (root * mean))
-    squares = spread + count * (mean - design @ params) ** 2
+    squares = y.spread + count * (mean - design @ params) ** 2
     linear = inverse @ q.T / root * weights  # params as a linear form of each group's sum
     covariance = linear * (squares / (1.0 - leverage) ** 2) @ linear.T
     return np.asarray(params, dtype=float), np.asarray(covariance, dtype=float)
@@ -93,12 +109,11 @@ def t_p_value(estimate: float, error: float, df: float) -> float:
 
 def bootstrap(
     influence: FloatArray,
-    log_loss: FloatArray,
-    group: IntArray,
+    log_losses: Groups,
     n_bootstrap: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Percentile interval of ``influence @ log_loss`` over replicates resampled within groups.
+    """Percentile interval of ``influence @ log_losses`` over replicates resampled within groups.
 
     Deviations from a group's mean are stretched by ``sqrt(R / (R - 1))``: R replicates resampled
     from themselves would vary too little by that factor.  The interval is stretched from normal
@@ -109,15 +124,16 @@ def bootstrap(
     """
     from scipy.special import ndtri, stdtrit
 
-    count = np.bincount(group)
+    count, group = log_losses.count, log_losses.group
     if n_bootstrap == 0 or np.min(count) < 2:
         return (math.nan, math.nan), (math.nan, math.nan)
-    mean = _means(log_loss, group)
-    log_loss = mean + (log_loss - mean) * np.sqrt(count / (count - 1.0))[group]
-    order = np.argsort(group, kind="stable")
-    group = group[order]
-    influence = influence[order]
-    log_loss = log_loss[order]
+    mean = log_losses.mean[group]
+    log_loss = mean + (log_losses.values - mean) * np.sqrt(count / (count - 1.0))[group]
+    if np.any(group[1:] < group[:-1]):
+        order = np.argsort(group, kind="stable")
+        group = group[order]
+        influence = influence[order]
+        log_loss = log_loss[order]
     first = np.concatenate([[0], np.cumsum(count)[:-1]])[group]
     size = count[group]
     mean = np.bincount(group, weights=log_loss) / count

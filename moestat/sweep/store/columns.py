@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.sweep.store.rows import heads_of, numbers_of
+from moestat.sweep.store.rows import numbers_of
 from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.store import Store
@@ -50,6 +50,8 @@ class Columns:
 
     def where(self, chosen: Any) -> Columns:
         """The columns of some of the cells, a mask."""
+        if np.all(chosen):
+            return self
         some = Columns(int(np.sum(chosen)))
         some._values = {name: column[chosen] for name, column in self._values.items()}
         some._recorded = {name: there[chosen] for name, there in self._recorded.items()}
@@ -60,14 +62,13 @@ def read_columns(
     store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
 ) -> Columns:
     """Columns of cells, in their order; ``columns_of(shape, numbers)`` gives those of one shape."""
-    columns, start = Columns(cells.size), 0
-    for block in store.blocks(cells):
-        shapes = heads_of(block)["shape"]
+    columns = Columns(cells.size)
+    for at, rows in store.blocks(cells):
+        shapes = cells.shape[at]
         for number in np.unique(shapes).tolist():
-            shape, at = store.shape(number), np.flatnonzero(shapes == number)
-            numbers = numbers_of([block[i] for i in at], shape)
-            columns.put(start + at, columns_of(shape, numbers))
-        start += len(block)
+            shape, chosen = store.shape(number), np.flatnonzero(shapes == number)
+            alike = rows if chosen.size == len(rows) else [rows[i] for i in chosen.tolist()]
+            columns.put(at[chosen], columns_of(shape, numbers_of(alike, shape)))
     return columns
 
 

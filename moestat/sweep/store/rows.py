@@ -171,8 +171,11 @@ def key_of(row: Any, texts: Mapping[int, str]) -> str | None:
 
 def numbers_of(rows: Sequence[bytes], shape: Shape) -> Any:
     """The numbers of rows of one shape, an array of its fields."""
-    begin = HEAD.itemsize
-    return np.frombuffer(b"".join([row[begin : begin + shape.size] for row in rows]), shape.dtype)
+    begin, end = HEAD.itemsize, HEAD.itemsize + shape.size
+    lengths = {*map(len, rows)}
+    if len(lengths) == 1:  # no row is cut, as only texts of single cells make lengths differ
+        return np.frombuffer(b"".join(rows), shape.dtype_within(begin, *lengths))
+    return np.frombuffer(b"".join([row[begin:end] for row in rows]), shape.dtype)
 
 
 def from_row(row: bytes, texts: Any, shapes: Any) -> Record:

@@ -60,24 +60,36 @@ class Cells:
 class Scan:
     """What a scan found."""
 
-    # (N,): fields of the heads of the sound rows, as in `moestat.sweep.store.rows.HEAD`, and their
-    # row's number, by curve, place and replicate.
+    # (N,): fields of the heads of rows, as in `moestat.sweep.store.rows.HEAD`, and their row's
+    # number, in the order of the file.
     heads: Any
+    order: IntArray  # positions there of the sound rows, by curve, place and replicate
+    # Number of the text of each curve that has rows, and where its rows begin and end in `order`.
+    spans: Mapping[int, tuple[int, int]]
     texts: Texts  # the shared texts
     damaged: Mapping[int, str]  # what is wrong with damaged rows, in one line each, by their number
     total: int  # sum of all checksums modulo 2^64
 
+    @property
+    def size(self) -> int:
+        """Number of sound rows."""
+        return self.order.size
+
     @cached_property
     def curves(self) -> dict[str, int]:
         """Number of the text of each curve that has rows, by the curve's name, sorted."""
-        numbers = np.unique(self.heads["curve"]).tolist()
-        return dict(sorted((json.loads(self.texts.sound[number])[0], number) for number in numbers))
+        names = ((json.loads(self.texts.sound[number])[0], number) for number in self.spans)
+        return dict(sorted(names))
+
+    @cached_property
+    def makers(self) -> list[int]:
+        """Numbers of the texts of what the sound rows were made by."""
+        return np.unique(self.heads["maker"][self.order]).tolist()
 
     def cells(self, curve: str) -> Cells:
         """The cells of a curve."""
-        number = self.curves.get(curve, -1)
-        first, end = np.searchsorted(self.heads["curve"], [number, number + 1])
-        heads = self.heads[first:end]
+        first, end = self.spans.get(self.curves.get(curve, -1), (0, 0))
+        heads = self.heads[self.order[first:end]]
         flags = heads["flags"]
         n = _places(heads) if heads["real"].any() else heads["n"]
         return Cells(
@@ -98,40 +110,77 @@ _DTYPE = np.dtype([("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) 
 
 def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     """Read every row of a store once, in a transaction: what is sound and what is not."""
-    parts, damaged, total, there, last = [], dict[int, str](), 0, _there(texts), -(2**62)
+    damaged, total, there, last = dict[int, str](), 0, _there(texts), -(2**62)
+    heads, count = np.empty(0, _DTYPE), 0
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
     while block := cursor.fetchmany(BLOCK):
         rowids, rows = zip(*block, strict=True)
-        records, sound, added = _read(rows, there)
-        records["rowid"] = rowids
-        if np.any(np.diff([last, *rowids]) <= 0):
+        if count + len(rows) > heads.size:
+            # The memory is enlarged where it is: a list of parts, joined, would take twice as much.
+            heads.resize(heads.size + max(len(rows), heads.size // 4), refcheck=False)
+        records = heads[count : count + len(rows)]
+        sound, added = _read(rows, there, records)
+        numbers = np.array(rowids)
+        records["rowid"] = numbers
+        if numbers[0] <= last or np.any(numbers[1:] <= numbers[:-1]):
             raise sqlite3.DatabaseError("its rows are out of order")
         last = rowids[-1]
         total += added
-        if sound.all():
-            parts.append(records)
-            continue
-        parts.append(records[sound])
-        for place in np.flatnonzero(~sound).tolist():
-            name = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
-            damaged[rowids[place]] = f"{name}: its values are not those that were written"
-    heads = np.concatenate(parts) if parts else np.empty(0, _DTYPE)
-    key = _key(heads)
-    order = np.argsort(key, kind="stable")
-    twice = np.flatnonzero(np.diff(key[order]) == 0) + 1
-    for head in heads[order[twice]]:
+        if not sound.all():
+            for place in np.flatnonzero(~sound).tolist():
+                name = key_of(rows[place], texts.sound) or f"row {rowids[place]}"
+                damaged[rowids[place]] = f"{name}: its values are not those that were written"
+            some = records[sound]
+            heads[count : count + some.size] = some
+        count += int(sound.sum())
+    heads.resize(count, refcheck=False)
+    order, twice, spans = _order(heads)
+    for head in heads[twice]:
         name = cell_key_of(head, texts.sound)
         damaged[int(head["rowid"])] = f"{name}: is there more than once"
-    return Scan(heads[np.delete(order, twice)], texts, damaged, total % 2**64)
+    return Scan(heads, order, spans, texts, damaged, total % 2**64)
 
 
-def _key(heads: Any) -> IntArray:
-    """One number for curve, place and replicate, in their order; no two sound rows share it."""
-    key = np.zeros(heads.size, dtype=np.int64)
-    for values in (heads["curve"], _places(heads), heads["replicate"]):
+def _order(heads: Any) -> tuple[IntArray, IntArray, dict[int, tuple[int, int]]]:
+    """Positions of heads by curve, place and replicate; of those that are there already; spans.
+
+    The first of several heads of one cell stays.
+    """
+    key, curves = _key(heads)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
+    twice = order[again]
+    order = np.delete(order, again) if again.size else order
+    counts = np.bincount(_positions(curves, heads["curve"][order]), minlength=curves.size)
+    ends = np.cumsum(counts).tolist()
+    return (
+        order,
+        twice,
+        dict(zip(curves.tolist(), zip([0, *ends], ends, strict=False), strict=True)),
+    )
+
+
+def _key(heads: Any) -> tuple[IntArray, IntArray]:
+    """One number for curve, place and replicate, in their order, and the curves, sorted.
+
+    No two sound rows share a number.
+    """
+    key, curves = np.zeros(heads.size, dtype=np.int64), np.empty(0, dtype=np.int64)
+    for name in ("curve", "place", "replicate"):
+        values = _places(heads) if name == "place" else heads[name]
         different = np.unique(values)
-        key = key * different.size + np.searchsorted(different, values)
-    return key
+        key *= different.size
+        key += _positions(different, values)
+        curves = different if name == "curve" else curves
+    return key, curves
+
+
+def _positions(different: Any, values: Any) -> IntArray:
+    """Positions of values among the different ones, which are sorted."""
+    if values.dtype.kind == "u" and different.size and different[-1] == different.size - 1:
+        return values  # they are 0, 1, 2 and so on
+    return np.searchsorted(different, values)
 
 
 def _places(heads: Any) -> Any:
@@ -140,9 +189,9 @@ def _places(heads: Any) -> Any:
     return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
 
 
-def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
-    """Heads of rows, which of the rows are sound, and the sum of all checksums."""
-    records, sound, total = np.zeros(len(rows), _DTYPE), np.zeros(len(rows), dtype=bool), 0
+def _read(rows: Sequence[Any], there: Any, records: Any) -> tuple[Any, int]:
+    """Which of the rows are sound, and the sum of all checksums; puts their heads into records."""
+    sound, total = np.zeros(len(rows), dtype=bool), 0
     lengths = [*map(len, rows)] if {*map(type, rows)} == {bytes} else [*map(_length, rows)]
     for length in set(lengths):
         if length < HEAD.itemsize + CHECKSUM_BYTES or length % WORD:
@@ -161,7 +210,7 @@ def _read(rows: Sequence[Any], there: Any) -> tuple[Any, Any, int]:
         sound[places] = agree & _known(heads, there)
         for name in _KEPT:
             records[name][places] = heads[name]
-    return records, sound, total
+    return sound, total
 
 
 def _length(row: Any) -> int:

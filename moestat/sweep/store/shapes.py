@@ -103,6 +103,19 @@ class Shape:
         """The numbers as fields ``f0``, ``f1``, ..."""
         return np.dtype([(f"f{i}", f"<{_NUMPY[code]}") for i, code in enumerate(self._codes)])
 
+    def dtype_within(self, begin: int, length: int) -> np.dtype[Any]:
+        """The same fields in rows of so many bytes, in which the numbers begin at a byte."""
+        names: list[str] = [*(self.dtype.names or ())]
+        fields: Any = self.dtype.fields or {}
+        return np.dtype(
+            {
+                "names": names,
+                "formats": [fields[name][0] for name in names],
+                "offsets": [begin + fields[name][1] for name in names],
+                "itemsize": length,
+            }
+        )
+
     def entries(self, *path: Any) -> Sequence[Any]:
         """Keys of the mapping, or numbers of the list, at a path; none if there is none."""
         tree = self._paths.get(path)

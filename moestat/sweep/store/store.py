@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from moestat.base.types import IntArray
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.plan import plan_cells
@@ -31,7 +32,7 @@ from moestat.sweep.store.file import (
 )
 from moestat.sweep.store.lock import Holder, exclusive
 from moestat.sweep.store.record import Record, versions
-from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, Texts, from_row, heads_of, to_row
+from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, Texts, from_row, to_row
 from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.store.schema import (
     PAGE_BYTES,
@@ -102,7 +103,7 @@ class Store:
     @property
     def n_sound(self) -> int:
         """Number of cells with a sound result."""
-        return len(self._scan().heads)
+        return self._scan().size
 
     def cells(self, curve: str) -> Cells:
         """What is read of every cell of a curve that has a sound result, by place and replicate."""
@@ -219,19 +220,28 @@ class Store:
 
     def _records_of(self, scanned: Scan, cells: Cells) -> Iterator[Record]:
         texts, shapes = scanned.texts.sound, {}
-        for block in self.blocks(cells):
-            for number in np.unique(heads_of(block)["shape"]).tolist():
-                shapes[number] = self.shape(number)
-            yield from (from_row(row, texts, shapes) for row in block)
+        for number in np.unique(cells.shape).tolist():
+            shapes[number] = self.shape(number)
+        for at, rows in self.blocks(cells):
+            in_order = np.argsort(at).tolist()
+            yield from (from_row(rows[place], texts, shapes) for place in in_order)
 
-    def blocks(self, cells: Cells) -> Iterator[list[bytes]]:
-        """The rows of cells, some at a time, in their order; one replaced meanwhile is left out."""
+    def blocks(self, cells: Cells) -> Iterator[tuple[IntArray, list[bytes]]]:
+        """Positions among the cells, and their rows, some at a time, in the order of the file.
+
+        The rows of a block are those of neighbours in the order of the cells; one replaced
+        meanwhile is left out.
+        """
         for start in range(0, cells.size, BLOCK):
-            numbers = cells.rowid[start : start + BLOCK].tolist()
-            among = ", ".join(map(str, numbers))  # SQLite limits the number of parameters
-            query = f"SELECT rowid, row FROM cells NOT INDEXED WHERE rowid IN ({among})"
-            rows = dict(self._connection.execute(query))
-            yield [rows[number] for number in numbers if number in rows]
+            rowid = cells.rowid[start : start + BLOCK]
+            order = np.argsort(rowid, kind="stable")
+            wanted = rowid[order].tolist()
+            among = str(wanted)[1:-1]  # SQLite limits the number of parameters
+            query = f"SELECT rowid, row FROM cells WHERE rowid IN ({among}) ORDER BY rowid"
+            read = self._connection.execute(query).fetchall()
+            if len(read) < len(wanted):
+                order = order[np.isin(wanted, [number for number, _ in read])]
+            yield start + order, [row for _, row in read]
 
     def shape(self, number: int) -> Shape:
         """The shape that rows name by a number."""
@@ -242,14 +252,13 @@ class Store:
     def makers(self) -> list[dict[str, str]]:
         """The versions that the sound rows were made by, each set of them once."""
         scanned = self._scan()
-        numbers = np.unique(scanned.heads["maker"]).tolist()
-        return [json.loads(scanned.texts.sound[number])[0] for number in numbers]
+        return [json.loads(scanned.texts.sound[number])[0] for number in scanned.makers]
 
     @property
     def n_rows(self) -> int:
         """Number of rows, damaged ones counted."""
         scanned = self._scan()
-        return len(scanned.heads) + len(scanned.damaged)
+        return scanned.size + len(scanned.damaged)
 
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
@@ -295,7 +304,7 @@ class Store:
         finally:
             if begins:
                 self._connection.execute("ROLLBACK")
-        count, lost = len(scanned.heads) + len(scanned.damaged), []
+        count, lost = scanned.size + len(scanned.damaged), []
         if head.get("rows") != str(count):
             lost.append(f"{count} rows are there, {head.get('rows')} were written")
         elif not scanned.damaged and head.get("total") != str(scanned.total):

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
-from moestat.rates.rate import RateResult, fit_rate
+from moestat.rates.rate import RateResult, Sizes, fit_rate, rate_at
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
 from moestat.sweep.kinds.fit.replication import Replication, entering_cells, replication
 from moestat.sweep.kinds.fit.spec import Curve, loss_label
@@ -183,7 +183,8 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     cells = store.cells(curve.name)
     done, used = cells.where(cells.done), entering_cells(curve, cells)
     doubtful = done.where(~done.certified)
-    loss = _rate(used, used.loss, curve.theory)
+    sizes = Sizes.of(used.n)
+    loss = _rate(sizes, used.loss, curve.theory)
     also = {label: f"also {label}" for label in map(loss_label, curve.also)}
     columns = read_columns(store, done, _columns_of)
     evidence = _evidence(store, done, columns)
@@ -191,7 +192,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     values = columns.where(np.isin(done.rowid, used.rowid))
     del columns
     hellinger, regression_error, coverage, mass = (
-        _exponent(used, values, name, n_bootstrap=resamples)
+        _exponent(sizes, values, name, n_bootstrap=resamples)
         for name, resamples in (
             ("hellinger", _RESAMPLES),
             ("regression_error", _RESAMPLES),
@@ -202,7 +203,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     errors = values.take("regression_error")
     blocks = {name: name[6:] for name in values.names() if name.startswith("block ")}
     parts = {"mass": mass} | {
-        block: _exponent(used, values, name, n_bootstrap=0) for name, block in blocks.items()
+        block: _exponent(sizes, values, name, n_bootstrap=0) for name, block in blocks.items()
     }
     return CurveSummary(
         curve=curve,
@@ -225,10 +226,10 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
         blocks={name: part.rate for name, part in parts.items() if part.rate is not None},
         note=loss.note,
         also={
-            label: _exponent(used, values, name, n_bootstrap=_RESAMPLES, shown=label)
+            label: _exponent(sizes, values, name, n_bootstrap=_RESAMPLES, shown=label)
             for label, name in also.items()
         },
-        cell_errors=_cell_rates(used, values),
+        cell_errors=_cell_rates(used, sizes, values),
         evidence=evidence,
         verdict=Verdict(),
     )
@@ -289,27 +290,27 @@ def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
     }
 
 
-def _cell_rates(used: Cells, columns: Columns) -> dict[str, dict[str, Exponent]]:
+def _cell_rates(used: Cells, sizes: Sizes, columns: Columns) -> dict[str, dict[str, Exponent]]:
     """Rate of each error within the Voronoi cells of each kind; no kind that no estimate has."""
     rates: dict[str, dict[str, Exponent]] = {}
     for kind in CELL_KINDS:
         held = columns.take(f"{kind} held") > 0
         if not held.any():
             continue
-        cells = used.where(held)
+        at = sizes if held.all() else Sizes.of(used.n[held])
         rates[kind] = {
-            name.removeprefix(f"{kind} error "): _cell_rate(cells, columns.take(name)[held])
+            name.removeprefix(f"{kind} error "): _cell_rate(at, columns.take(name)[held])
             for name in columns.names()
             if name.startswith(f"{kind} error ")
         }
     return rates
 
 
-def _cell_rate(cells: Cells, errors: FloatArray) -> Exponent:
+def _cell_rate(sizes: Sizes, errors: FloatArray) -> Exponent:
     """The rate of an error; none where all of it is rounding."""
     if errors.size and np.all(np.abs(errors) <= ROUNDING):
         return Exponent(None, ABSORBED)
-    return _rate(cells, errors, n_bootstrap=0)
+    return _rate(sizes, errors, n_bootstrap=0)
 
 
 def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
@@ -339,22 +340,22 @@ def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
 
 
 def _exponent(
-    cells: Cells, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
+    sizes: Sizes, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
 ) -> Exponent:
     """The rate of a column."""
-    if cells.size and columns.lacking(name):
+    if sizes.group.size and columns.lacking(name):
         return Exponent(None, f"{shown or name} was not recorded")
-    return _rate(cells, columns.take(name), n_bootstrap=n_bootstrap)
+    return _rate(sizes, columns.take(name), n_bootstrap=n_bootstrap)
 
 
 def _rate(
-    cells: Cells, values: FloatArray, theory: float | None = None, n_bootstrap: int = _RESAMPLES
+    sizes: Sizes, values: FloatArray, theory: float | None = None, n_bootstrap: int = _RESAMPLES
 ) -> Exponent:
     """The rate of a value over the cells."""
-    sizes = np.unique(cells.n).size
-    if sizes < 2:
-        return Exponent(None, f"estimates at {sizes} of the 2 or more sample sizes it takes")
+    count = sizes.distinct.size
+    if count < 2:
+        return Exponent(None, f"estimates at {count} of the 2 or more sample sizes it takes")
     try:
-        return Exponent(fit_rate(cells.n, values, theory=theory, n_bootstrap=n_bootstrap))
+        return Exponent(rate_at(sizes, values, theory=theory, n_bootstrap=n_bootstrap))
     except ValueError as error:
         return Exponent(None, str(error))
