@@ -126,7 +126,7 @@ def compile_loop(function: Callable[..., Any]) -> Any:
     dispatchers never hit the cache and must not be passed.
     """
     with numba_cache_at(kernel_cache()):
-        return numba.njit(cache=True, **OPTIONS)(named(function))
+        return _path.keep_on_disk(numba.njit(**OPTIONS)(named(function)))
 
 
 def compile_code(function: Callable[..., Any]) -> Any:
@@ -137,7 +137,7 @@ def compile_code(function: Callable[..., Any]) -> Any:
     """
     options = {**OPTIONS, "no_cpython_wrapper": True}
     with numba_cache_at(kernel_cache()):
-        return numba.njit(cache=True, **options)(named(function))
+        return _path.keep_on_disk(numba.njit(**options)(named(function)))
 
 
 announce()

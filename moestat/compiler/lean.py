@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 from numba import types
 from numba.core import cgutils
+from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, Flags
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -208,6 +210,24 @@ _FOR_OWNERS = (ReconstructSSA, PreLowerStripPhis, IRLegalization)
 def loop_options() -> dict[str, Any]:
     """Options of loops besides the common ones."""
     return {"pipeline_class": _Compiler}
+
+
+class _Kept(FunctionCache):
+    """Compiled code on disk, which is loaded without what only compiling needs.
+
+    numba's own first imports all that it can compile, a sixth of a process that compiles nothing.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def keep_on_disk(loop: Any) -> Any:
+    """Keep the machine code of a loop on disk, where numba's settings say."""
+    loop._cache = _Kept(loop.py_func)
+    return loop
 
 
 def register_part(

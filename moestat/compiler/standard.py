@@ -37,3 +37,9 @@ def register_part(
 def loop_options() -> dict[str, Any]:
     """Options of loops besides the common ones: none."""
     return {}
+
+
+def keep_on_disk(loop: Any) -> Any:
+    """Keep the machine code of a loop on disk, where numba's settings say."""
+    loop.enable_caching()
+    return loop
