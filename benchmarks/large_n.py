@@ -10,8 +10,8 @@ generate the rows themselves in partitions of 2^17 and keep them.  Each number o
 of its own, and fits 20,000 rows before, so that everything is compiled; workers compile nothing,
 but load what is compiled in the first pass.  Seconds are those of the clock and of the processors.
 Memory is that by which the resident set of the process grew, without pages of files, and of a
-worker its largest resident set.  Bytes are those that workers have sent to the client and to each
-other during the whole fit, over the number of passes with second derivatives.
+worker its largest resident set.  Bytes are those of the sums that workers have sent to the client
+and to each other, as their logs tell, over the number of passes: pickled, each sum has as many.
 Writing files is not counted; that workers generate rows is, once.
 """
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import pickle
 import resource
 import tempfile
 import time
@@ -80,8 +81,23 @@ class _Passes(logging.Handler):
 
 
 def nothing_sent() -> tuple[int, int]:
-    """Bytes that workers send to the client and to each other where there are none."""
+    """Sums that workers send to the client and to each other where there are none."""
     return 0, 0
+
+
+def _largest_sum() -> list[int]:
+    """A list that will hold the bytes of the largest sum of any pass on workers."""
+    from moestat.estimation import sources
+
+    largest, add = [0], sources.sum_on_workers
+
+    def weighed(*given: Any) -> Any:
+        total = add(*given)
+        largest[0] = max(largest[0], len(pickle.dumps(total)))
+        return total
+
+    sources.sum_on_workers = weighed
+    return largest
 
 
 def measured(
@@ -95,14 +111,14 @@ def measured(
     with tempfile.TemporaryDirectory() as folder:
         rows_of(0, 20_000).to_parquet(Path(folder) / "small.parquet")
         moestat.fit_formula(formula, folder, n_starts=2, **options)
-    made = _Passes()
+    made, largest = _Passes(), _largest_sum()
     LOG.addHandler(made)
     LOG.setLevel(logging.INFO)
     with Growth() as growth:
         work, clock, before = processors(), time.perf_counter(), sent()
         result = moestat.fit_formula(formula, source, resume=resume, **options)
         whole, busy = time.perf_counter() - clock, processors() - work
-        answers = np.subtract(sent(), before) / max(1, len(made.began))
+        answers = largest[0] * np.subtract(sent(), before) / max(1, len(made.began))
     passes = np.diff(made.began)
     n = result.nobs
     return {
@@ -126,8 +142,14 @@ def on_parquet(n: int, formula: str, folder: Path) -> dict[str, Any]:
 
 
 def _transfers(dask_worker: Any) -> list[tuple[str, int]]:
-    """To whom a worker has sent values, and how many bytes."""
-    return [(str(each["who"]), each["total"]) for each in dask_worker.transfer_outgoing_log]
+    """To whom a worker has sent sums or their summands, and how many at a time."""
+    return [
+        (
+            str(each["who"]),
+            sum("_added_together" in key or "_on_part" in key for key in each["keys"]),
+        )
+        for each in dask_worker.transfer_outgoing_log
+    ]
 
 
 def on_dask(n: int, formula: str, folder: Path) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def fit_rows(
     standard = replace(standard, problem=with_prior(standard.problem, prior))
     made = Data(
         np.empty((0, model.n_features)),
-        np.empty(0),
+        data.reader.values(known.drawn.at(np.arange(0)).y),
         data.weight,
         blocks.features,
         blocks.response,

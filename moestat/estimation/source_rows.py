@@ -5,7 +5,8 @@ A fit with the rows of one block in place of all answers for these as a fit in m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -64,7 +65,8 @@ def values_of_source(
     )
     seed = None if rng is None else int(as_generator(rng).integers(2**63))
     work = partial(_answered, replace(result, source=None), rows.reader, answer, seed)
-    found = list(rows.visit(work, name))
+    with _told():
+        found = list(rows.visit(work, name))
     values = np.concatenate([own for own, _ in found])
     places = [numbers for _, numbers in found if numbers is not None]
     return values[np.argsort(np.concatenate(places), kind="stable")] if places else values
@@ -74,11 +76,25 @@ def sum_of_source(result: Any, name: str, answer: Callable[[Any], float]) -> flo
     """The sum over blocks of a number of each, by one pass."""
     rows: BlockRows = result.source
     work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
-    return float(rows.sum_blocks(partial(_first, work), name))
+    with _told():
+        return float(rows.sum_blocks(partial(_first, work), name))
 
 
 def _first(work: Callable[[int, Block], tuple[Any, Any]], number: int, block: Block) -> Any:
     return work(number, block)[0]
+
+
+class _NoAnswerError(Exception):
+    """What a fit does not answer, whatever its rows: no message names a part of the source."""
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A refusal as a `ValueError`, as in memory."""
+    try:
+        yield
+    except _NoAnswerError as refusal:
+        raise ValueError(str(refusal)) from None
 
 
 def _answered(
@@ -92,6 +108,8 @@ def _answered(
     """What a fit to the rows of a block answers, and the numbers of the rows if it has groups."""
     part, numbers = reader.data(result.data, block)
     here = replace(result, data=part, weight=part.weight)
-    if seed is None:
-        return np.asarray(answer(here)), numbers
-    return np.asarray(answer(here, np.random.default_rng([seed, number]))), numbers
+    generator = () if seed is None else (np.random.default_rng([seed, number]),)
+    try:
+        return np.asarray(answer(here, *generator)), numbers
+    except ValueError as error:
+        raise _NoAnswerError(str(error)) from None

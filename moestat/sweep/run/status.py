@@ -16,6 +16,7 @@ from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import duration, time_left
 from moestat.sweep.run.runner import open_cells
 from moestat.sweep.store.lock import holder_of
+from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
@@ -75,7 +76,6 @@ def status_of(store: Store) -> Status:
         Counts and times.
     """
     spec, runner = store.spec, holder_of(store.path)
-    cells = {curve.name: store.cells(curve.name) for curve in spec.curves}
     counts = replication(spec, store.cells)
     waiting = open_cells(spec, store).counts()
     open_by_curve: Counter[str] = Counter()
@@ -90,22 +90,30 @@ def status_of(store: Store) -> Status:
         title=spec.title,
         digest=spec.digest,
         curves=tuple(
-            CurveStatus(
-                curve=name,
-                replication=counts[name],
-                cells=counts[name].replicates * len(spec.sizes_of(spec.curve(name))),
-                done=int(cells_of_curve.done.sum()),
-                failed=int((~cells_of_curve.done).sum()),
-                in_flight=flying.get(name, 0),
-                open=open_by_curve[name],
-                certified=int(cells_of_curve.certified.sum()),
-                on_bound=int(cells_of_curve.on_bound.sum()),
+            _status_of_curve(
+                store.cells(curve.name),
+                curve=curve.name,
+                replication=counts[curve.name],
+                cells=counts[curve.name].replicates * len(spec.sizes_of(curve)),
+                in_flight=flying.get(curve.name, 0),
+                open=open_by_curve[curve.name],
             )
-            for name, cells_of_curve in cells.items()
+            for curve in spec.curves
         ),
         runner=runner,
         work=work,
         left=left,
+    )
+
+
+def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
+    """The status of a curve with these results; those of one curve are in memory at a time."""
+    return CurveStatus(
+        done=int(results.done.sum()),
+        failed=int((~results.done).sum()),
+        certified=int(results.certified.sum()),
+        on_bound=int(results.on_bound.sum()),
+        **facts,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.sweep.store.rows import numbers_of
-from moestat.sweep.store.scan import Cells
+from moestat.sweep.store.scan import Cells, no_collection
 from moestat.sweep.store.shapes import Shape
 from moestat.sweep.store.store import Store
 
@@ -58,6 +58,7 @@ class Columns:
         return some
 
 
+@no_collection()
 def read_columns(
     store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
 ) -> Columns:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,9 +26,8 @@ from moestat.sweep.store.rows import (
     key_of,
 )
 
-BLOCK = 16_384
-"""Rows that are read at a time: 7 MB of rows of 450 bytes.  With 1,024, rates of 1e6 cells took
-15 s of processor time for 12.5."""
+BLOCK = 4096
+"""Rows that are read at a time, 2 MB, which caches of processors hold."""
 
 _KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
 
@@ -108,6 +109,19 @@ class Scan:
 _DTYPE = np.dtype([("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) for name in _KEPT])
 
 
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No search for cycles: tuples of rows, which have none, would start one again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@no_collection()
 def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     """Read every row of a store once, in a transaction: what is sound and what is not."""
     damaged, total, there, last = dict[int, str](), 0, _there(texts), -(2**62)

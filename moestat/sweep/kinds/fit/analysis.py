@@ -330,6 +330,8 @@ def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
         chosen = sizes > 1 if kind == "over" else sizes == 1
         count = chosen.sum(axis=0)
         means[f"{kind} held"] = (count > 0).astype(np.float64)
+        if not count.any():
+            continue
         paths = {"mass": ("mass_error",), "expert": ("expert_error",)}
         blocks = shape.entries(LOSSES, "cells", 0, "errors")
         paths = {"mass": paths["mass"]} | {name: ("errors", name) for name in blocks} | paths
