@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -17,7 +16,9 @@ _BRINGS_BLAS = ("scipy.special", "scipy.linalg")
 @cache
 def _libraries(loaded: tuple[bool, ...]) -> Any:
     """Libraries that have their own threads; cached, because finding them takes milliseconds."""
-    return import_module("threadpoolctl").ThreadpoolController()
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 class _OneThread:
