@@ -10,10 +10,10 @@ trivial solutions only; rbar(2) = 4 and rbar(3) = 6.  For m >= 4 only rbar(m) >=
 loss refuses estimates with such a cell.  The option ``r4`` is the order to take in cells of four,
 on the caller's responsibility; larger cells are always refused.
 
-In place of an infimum over a common shift of beta0, which is a common factor of the masses, these are
-scaled to the truth's total, as in all losses.  Where the masses differ from the truth's by D in sum,
-that adds at most D, so that the value is between the infimum and about twice it: rates are the
-same.  While t is searched, cells that the loss refuses count with the last known order.
+In place of an infimum over a common shift of beta0, which is a common factor of the masses, these
+are scaled to the truth's total, as in all losses.  Where the masses differ from the truth's by D in
+sum, that adds at most D, so that the value is between the infimum and about twice it: rates are
+the same.  While t is searched, cells that the loss refuses count with the last known order.
 
 Source: Nguyen et al. (2023), whose text was not at hand; what is taken from it comes second-hand.
 The orders of two and three atoms give the rates n^(-1/8) and n^(-1/12) that Nguyen et al. (2025),
