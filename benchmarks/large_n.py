@@ -141,13 +141,14 @@ def on_parquet(n: int, formula: str, folder: Path) -> dict[str, Any]:
     return measured(formula, folder / "rows", folder / "fit.json", time.process_time)
 
 
-def _transfers(dask_worker: Any) -> list[tuple[str, int]]:
-    """To whom a worker has sent sums or their summands, and how many at a time."""
+def _transfers(dask_worker: Any) -> list[tuple[str, int, int]]:
+    """To whom a worker has sent values, how many sums among them, and how many answers of parts."""
+
+    def count(name: str, keys: Any) -> int:
+        return sum(key.startswith(name) for key in keys)
+
     return [
-        (
-            str(each["who"]),
-            sum("_added_together" in key or "_on_part" in key for key in each["keys"]),
-        )
+        (str(each["who"]), count("_added_together", each["keys"]), count("_on_part", each["keys"]))
         for each in dask_worker.transfer_outgoing_log
     ]
 
@@ -173,9 +174,10 @@ def on_dask(n: int, formula: str, folder: Path) -> dict[str, Any]:
 
         def sent() -> tuple[int, int]:
             logs = client.run(_transfers)
-            each = [(who in logs, total) for log in logs.values() for who, total in log]
-            between = sum(total for to_worker, total in each if to_worker)
-            return sum(total for _, total in each) - between, between
+            each = [(who in logs, *counts) for log in logs.values() for who, *counts in log]
+            between = sum(sums + parts for to_worker, sums, parts in each if to_worker)
+            # What parts answer to the client itself are no sums of passes.
+            return sum(sums for to_worker, sums, _ in each if not to_worker), between
 
         row = measured(formula, frame, folder / "fit.json", processors, sent)
         most = max(most for _, most in client.run(of_worker).values())

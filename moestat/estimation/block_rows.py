@@ -466,21 +466,32 @@ def survey(
 
 @dataclass(frozen=True)
 class Draw:
-    """Random weights of the rows, or groups of rows, of every block: a resample of all rows.
+    """Random weights of the rows, or groups of rows, of every block: a resample or a fold.
 
     They depend on the numbers of the resample and of the block alone.
     """
 
-    kind: str  # "pairs" or "bayesian"
-    seed: tuple[int, int]  # of the bootstrap, and number of the resample
+    kind: str  # "pairs", "bayesian", or "training" and "held-out" rows of a fold
+    seed: tuple[int, int]  # of the bootstrap or the folds, and number of the resample or the fold
+    folds: int = 0
 
     def of(self, number: int, rows: Sample) -> Sample:
         """The rows of a block with their weights, those without one left out."""
-        generator, units = np.random.default_rng([*self.seed, number]), rows.units
+        units = rows.units
+        if self.folds:
+            seed, fold = self.seed
+            label = np.random.default_rng([seed, number]).integers(self.folds, size=units.size)
+            weight = np.where((label == fold) == (self.kind == "held-out"), units, 0.0)
+            return self._weighted(rows, weight)
+        generator = np.random.default_rng([*self.seed, number])
         if self.kind == "pairs":
             weight = generator.poisson(units).astype(np.float64)
         else:
             weight = generator.gamma(np.maximum(units, 1e-300))
+        return self._weighted(rows, weight)
+
+    @staticmethod
+    def _weighted(rows: Sample, weight: FloatArray) -> Sample:
         if not weight.any():
             weight[0] = 1e-300  # loops need a row
         return rows.reweighted(weight)

@@ -12,6 +12,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_blocks, fit_formula
 from moestat.base.warnings import MoEWarning
+from moestat.estimation.inference import selection
 
 pytest.importorskip("pyarrow")
 
@@ -348,8 +349,41 @@ def test_select_on_a_source_chooses_as_in_memory(frame, path):
     assert found.chosen() == whole.chosen()
     for name in ("llf", "df", "aic", "bic", "hqic", "icl", "certified"):
         np.testing.assert_allclose(found.table[name], whole.table[name], rtol=1e-9)
-    with pytest.raises(ValueError, match="folds: cross-validation needs the table in memory"):
-        moestat.select("gaussian", FORMULAS, data=path, k=(1, 2), folds=3)
+    with pytest.raises(ValueError, match="folds must be an integer >= 2"):
+        moestat.select("gaussian", FORMULAS, data=path, k=(1,), folds=1, rng=0, n_starts=2)
+
+
+@pytest.mark.parametrize(
+    ("formula", "options"),
+    [("y ~ t | sex", {"weights": "w"}), ("y ~ t | sex | id", {}), ("y ~ t | t", {"prior": "weak"})],
+)
+def test_folds_of_a_source_are_those_in_memory(formula, options, frame, tmp_path, monkeypatch):
+    """The same rows, or groups, are held out in both; the fits to the others end at one maximum."""
+    frame = frame.assign(w=frame["w"] + 1)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=N // 3)
+    seeds, held_out, folds = [], selection.held_out_on_source, 3
+
+    def noted(result, count, seed):
+        seeds.append(seed)
+        return held_out(result, count, seed)
+
+    def labels(rows, count, rng):
+        each = N // 3 // (4 if rows.groups is not None else 1)
+        draws = [np.random.default_rng([seeds[0], i]).integers(count, size=each) for i in range(3)]
+        return np.concatenate(draws)[np.arange(N) // (N // 3 // each)]
+
+    monkeypatch.setattr(selection, "held_out_on_source", noted)
+    monkeypatch.setattr(selection, "fold_labels", labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        found, whole = (
+            moestat.select("gaussian", formula, data=data, k=(1, 2), folds=folds, rng=0, **options)
+            for data in (tmp_path / "rows.parquet", frame)
+        )
+    assert len(seeds) == 2
+    # In memory a weak prior is in units of the rows of each fit, here in those of all rows.
+    rtol = 1e-5 if "prior" in options else 1e-7
+    np.testing.assert_allclose(found.table["cv"], whole.table["cv"], rtol=rtol)
 
 
 def test_fits_of_a_selection_share_their_first_passes(frame, path):

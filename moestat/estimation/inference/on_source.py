@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -11,7 +12,8 @@ import numpy as np
 from moestat.base.memory import check_room
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
-from moestat.estimation.block_rows import BlockRows, Reader
+from moestat.estimation.block_passes import Passes
+from moestat.estimation.block_rows import BlockRows, Draw, Reader
 from moestat.estimation.blocks import Block
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.covariance import (
@@ -24,11 +26,19 @@ from moestat.estimation.inference.covariance import (
 from moestat.estimation.inference.found import Found, found
 from moestat.metrics.information import score_products
 from moestat.model.family import Family
+from moestat.solvers import Newton
+from moestat.solvers.driver import attempt, succeeded
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 
 T = TypeVar("T")
 
-__all__ = ["covariance_on_source", "entropy_on_source", "score_on_source", "top_rows"]
+__all__ = [
+    "covariance_on_source",
+    "entropy_on_source",
+    "held_out_on_source",
+    "score_on_source",
+    "top_rows",
+]
 
 _CLUSTERS, _STRATA = "groups", "strata"
 
@@ -229,6 +239,42 @@ def _score_and_information(
 ) -> tuple[FloatArray, FloatArray]:
     evaluation = Problem(family, part).evaluate(Request(Objective.SCORE, theta))
     return evaluation.gradient, information_of(family, part, theta)
+
+
+def held_out_on_source(result: Any, folds: int, seed: int) -> float:
+    """Mean log-density of rows, or groups of rows, that fits to the other folds have not seen.
+
+    The fits climb from the estimate of all rows, all in the same passes.
+    """
+    inner = found(result, mode=True, passes=True)
+    rows: BlockRows = result.source
+    assert isinstance(inner.data, BlockRows)
+    family = inner.family
+    training = [Draw("training", (seed, fold), folds) for fold in range(folds)]
+    problems = [inner.problem.replace_data(replace(inner.data, draw=draw)) for draw in training]
+    start, solver = np.clip(inner.theta, family.lower, family.upper), Newton()
+    climbs = [solver.steps(problem, start) for problem in problems]
+    ends = succeeded(attempt(climbs, problems, Passes(rows.threads)))
+    thetas = [inner.outward(end.theta) for end in ends]
+    draws = [Draw("held-out", (seed, fold), folds) for fold in range(folds)]
+    work = partial(_density_of_folds, result.family, rows.reader, draws, thetas)
+    return float(rows.sum_blocks(work, "held-out rows")) / float(result.weight.sum())
+
+
+def _density_of_folds(
+    family: Family,
+    reader: Reader,
+    draws: Sequence[Draw],
+    thetas: Sequence[FloatArray],
+    number: int,
+    block: Any,
+) -> float:
+    """The log-density of the held-out rows of each fold in a block."""
+    rows, total = reader.sample(block), 0.0
+    for draw, theta in zip(draws, thetas, strict=True):
+        part = draw.of(number, rows)
+        total += float(Problem(family, part).rowwise(theta)[2] @ part.weight)
+    return total
 
 
 def entropy_on_source(result: Any) -> float:

@@ -29,6 +29,7 @@ from moestat.estimation.formula import fit_formula, shared_source
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.found import check_likelihood
+from moestat.estimation.inference.on_source import held_out_on_source
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, search_of
@@ -306,7 +307,8 @@ def select(
         Counts of equal rows.  With a formula, the name of a column; ``weights=`` is an alias.
     data : table or source of rows, optional
         The data of formulas, as in `moestat.fit_formula`.  Fits to a source share the passes that
-        do not depend on the model; folds need a table in memory.
+        do not depend on the model; fits to their folds begin at the estimate of all rows, while
+        those in memory search for starts again.
     rng : numpy.random.Generator, int or None
         Source of starts and folds.
     verbose : bool
@@ -382,13 +384,7 @@ def select(
     ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
         given = {**options, "weights": _weights_of(options, sample_weight)}
-        fitted_data = shared_source(formulas, data, family, given)
-        if fitted_data is not data and parts is not None:
-            raise ValueError(
-                "folds: cross-validation needs the table in memory; for a source use aic, bic,"
-                " hqic or icl"
-            )
-        data = fitted_data
+        data = shared_source(formulas, data, family, given)
         fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError(
@@ -412,7 +408,7 @@ def select(
     keys = [key[0] if len(key) == 1 else key for key in parted]
     results: dict[Any, MoEResults] = {}
     entries: list[dict[str, float]] = []
-    labels: IntArray | None = None
+    labels: IntArray | int | None = None
     with reported("select", verbose, len(keys), "fits") as report:
         try:
             for key, (made, way, size) in zip(keys, steps, strict=True):
@@ -422,8 +418,12 @@ def select(
                 result = made(way, before, size, child_rng)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
-                    labels = fold_labels(result.rows, parts, generator)
-                cv = np.nan if labels is None else _held_out(result, labels, child_rng, way)
+                    labels = _labels_of(result, parts, generator)
+                cv = np.nan
+                if isinstance(labels, int):
+                    cv = held_out_on_source(result, int(parts or 0), labels)
+                elif labels is not None:
+                    cv = _held_out(result, labels, child_rng, way)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
                 report.count(len(results))
@@ -541,6 +541,14 @@ def _by_data(
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
     settings = Settings(rng=rng, by_weight=by_name, **solving)
     return settings.fit(model.with_experts(size), data)
+
+
+def _labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntArray | int:
+    """The fold of each row in memory; of a source the seed of the folds of its blocks."""
+    if not result.reads_source:
+        return fold_labels(result.rows, parts, rng)
+    positive_int("folds", parts, 2)
+    return int(rng.integers(2**62))
 
 
 def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
