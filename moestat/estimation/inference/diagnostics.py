@@ -132,9 +132,11 @@ def calibration(
 
     Bins have equal weights, as far as rows with one probability, which share a bin, allow.
     """
-    values, place = np.unique(probability, return_inverse=True)
+    counted = np.flatnonzero(weight)  # rows without weight have no bins of their own
+    weight = np.take(weight, counted)
+    values, place = np.unique(probability[counted], return_inverse=True)
     weights = np.bincount(place, weight)
-    happened = np.bincount(place, weight * np.asarray(occurred, dtype=np.float64))
+    happened = np.bincount(place, weight * np.asarray(occurred, dtype=np.float64)[counted])
     middle = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
     _, part = np.unique((bins * middle).astype(np.int64), return_inverse=True)
     count = np.bincount(part, weights)
