@@ -190,6 +190,11 @@ def explain(result: Any) -> Explanation:
     shown = "is a local maximum of the likelihood in its box (certified)"
     if result.prior is not None:
         shown = "is a local maximum of the posterior density in its box (certified)"
+    if "SeparationWarning" in result.kinds:
+        shown = (
+            "ends where a further step gains less than 1e-4 (certified), but it is not a local"
+            " maximum: the likelihood keeps increasing as some coefficients grow"
+        )
     if not certificate.certified:
         shown = "is not certified as a local maximum; do not report it"
     sentences = [f"The fit {shown}."]

@@ -280,7 +280,8 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
     if certificate.certified and (result.notes or result.prior):
-        certified = "a local maximum, see notes"
+        separated = "SeparationWarning" in result.kinds
+        certified = f"{'no finite' if separated else 'a local'} maximum, see notes"
     errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
     starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
     facts: list[tuple[Any, ...]] = [

@@ -156,8 +156,9 @@ def test_separated_classes_are_said_to_be_so():
     with pytest.warns(SeparationWarning, match="no finite maximum"):
         result = moestat.fit("multinomial", x, x > 0.1, n_experts=1, rng=0)
     text = str(result.summary())
-    assert "a local maximum, see notes" in text
-    assert "no finite maximum" in text
+    assert "no finite maximum, see notes" in text
+    assert "a local maximum" not in text
+    assert "it is not a local maximum" in " ".join(str(result.explain()).split())
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
