@@ -127,7 +127,7 @@ def _count_residuals(
 @door()
 def calibration(
     probability: FloatArray, occurred: Any, weight: FloatArray, bins: int = 10
-) -> dict[str, FloatArray]:
+) -> dict[str, Any]:
     """Predicted probabilities of a class against how often it occurred.
 
     Bins have equal weights, as far as rows with one probability, which share a bin, allow.
