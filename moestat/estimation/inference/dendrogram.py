@@ -142,7 +142,8 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     weight = np.ones(np.shape(y)[:1])
     if hasattr(family, "standard"):
         inner = found(family)
-        if inner.data.begin is not None:
+        begin = inner.data.begin
+        if begin is not None and begin.size < inner.data.size:
             raise ValueError(
                 "dendrogram is not available for fits with groups: its criterion is that of"
                 " independent rows; use select to choose the number of experts"
