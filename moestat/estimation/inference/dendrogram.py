@@ -140,14 +140,11 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     (3, 3)
     """
     weight = np.ones(np.shape(y)[:1])
+    grouped = False
     if hasattr(family, "standard"):
         inner = found(family)
         begin = inner.data.begin
-        if begin is not None and begin.size < inner.data.size:
-            raise ValueError(
-                "dendrogram is not available for fits with groups: its criterion is that of"
-                " independent rows; use select to choose the number of experts"
-            )
+        grouped = begin is not None and begin.size < inner.data.size
         family, theta, X, weight = inner.family, inner.theta, inner.data.X.T, inner.data.weight
         y = family.likelihood.decode(inner.data.y)
     check_family("family", family)
@@ -159,6 +156,11 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
         )
     if family.likelihood.effects is not None:
         raise ValueError("dendrogram is not available for fits with random effects")
+    if grouped:
+        raise ValueError(
+            "dendrogram is not available for fits with groups: its criterion is that of"
+            " independent rows; use select to choose the number of experts"
+        )
     k = family.n_experts
     if k < 2:
         raise ValueError("dendrogram needs a fit with at least 2 experts, got 1")
