@@ -66,7 +66,11 @@ def test_metadata_of_the_package_is_complete():
     named = {re.split(r"[\[<>=,; ]", each)[0] for each in project["dependencies"]}
     source = "\n".join(path.read_text() for path in (PATH.parent / "moestat").rglob("*.py"))
     modules = {name: name for name in named} | {"markdown-it-py": "markdown_it"}
-    imported = {name for name in named if re.search(rf"(import|from) {modules[name]}\b", source)}
+    imported = {
+        name
+        for name in named
+        if re.search(rf"(import|from|import_module\(.) ?{modules[name]}\b", source)
+    }
     assert named == imported
     assert "pandas" in named
     for name in ("CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -16,9 +17,7 @@ _BRINGS_BLAS = ("scipy.special", "scipy.linalg")
 @cache
 def _libraries(loaded: tuple[bool, ...]) -> Any:
     """Libraries that have their own threads; cached, because finding them takes milliseconds."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+    return import_module("threadpoolctl").ThreadpoolController()
 
 
 class _OneThread:
