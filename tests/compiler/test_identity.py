@@ -77,7 +77,7 @@ print(F.log_density(theta, [0.5], [1.0])[0])
 @pytest.mark.parametrize(
     ("kind", "edit"),
     [
-        ("gate", "helper"),
+        pytest.param("gate", "helper", marks=pytest.mark.slow),
         ("likelihood", "other folder"),
         pytest.param("expert", "number", marks=pytest.mark.slow),
         pytest.param("activation", "code", marks=pytest.mark.slow),

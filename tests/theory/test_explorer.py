@@ -94,11 +94,10 @@ def test_an_unknown_case_is_refused():
 @pytest.mark.parametrize(
     "name",
     [
-        "attention-4",
         "compete-v1-42",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("attention-1", "attention-4-linear")
+            for name in ("attention-1", "attention-4", "attention-4-linear")
         ),
     ],
 )

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 TOLERANCE = 1e-12
 KINDS = comparison.NAMES[: comparison.NAMES.index("given responsibilities")]
 # A kind takes some seconds in the simulator; `pytest -m slow` has all of them.
-SIMULATED = KINDS[::24] + comparison.NAMES[len(KINDS) :]
+SIMULATED = KINDS[::48] + comparison.NAMES[len(KINDS) :]
 
 
 def run_simulated(*arguments):
