@@ -101,6 +101,7 @@ def test_an_expert_more_is_no_worse():
         assert three.log_likelihood >= two.log_likelihood - 1e-6, seed
 
 
+@pytest.mark.slow
 def test_runs_to_classes_of_one_input_look_at_nodes_of_all_rows(rows):
     """On 12,000 of these rows the highest maximum is one that is 32 lower on all of them."""
     family = moestat.family("multinomial", gate="softmax", n_experts=2, n_classes=3)

@@ -230,7 +230,7 @@ def test_brute_force_over_all_cells_seldom_finds_more():
     assert np.sum(found[:, 0] >= found[:, 1] - 1e-5) >= 4
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_fits_are_certified_and_kinks_are_maxima(truth, k):
     """Moving a location that is held at a kink lowers the likelihood on both sides."""
     held = 0
