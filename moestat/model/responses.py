@@ -13,6 +13,7 @@ from moestat.base.validate import as_floats, as_plain_array
 from moestat.model.reference import apart
 
 __all__ = [
+    "LEAST_PROBABILITY",
     "as_integers",
     "between",
     "columns_of",
@@ -28,6 +29,10 @@ __all__ = [
     "variances",
     "varied",
 ]
+
+LEAST_PROBABILITY = 1e-300
+"""Least probability of a success that scipy's distributions of counts are asked with: 1e8 times the
+smallest number of float64, near which their functions overflow."""
 
 
 def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatArray]:

@@ -257,3 +257,21 @@ def test_responses_of_another_kind_are_one_clear_error():
     ):
         with pytest.raises(ValueError, match=match):
             moestat.fit(name, x, y, n_experts=1)
+
+
+COUNTS = ("binomial", "geometric", "negative-binomial", "poisson", "hurdle-poisson")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("predictor", [-745.0, -709.0, -708.3, 708.3, 709.0])
+def test_distributions_of_counts_answer_at_the_ends_of_float64(name, predictor):
+    """A separated fit has such predictors, and its check for misfit asks for probabilities."""
+    given = {"name": name, "trials": 5} if name == "binomial" else name
+    model = moestat.family(given, n_experts=1)
+    eta = np.zeros((len(model.channels) - model.first_expert_channel, 1))
+    eta[0] = predictor  # of the mean, or the probability
+    with np.errstate(all="ignore"):
+        distribution = model.likelihood.law(eta)
+        for y in range(6):
+            assert 0.0 <= distribution.pmf(y)[0] <= 1.0
+            assert 0.0 <= distribution.cdf(y)[0] <= 1.0

@@ -27,7 +27,7 @@ from moestat.model.censoring import decay_up, extreme, extreme_below, normal, no
 from moestat.model.random_intercept import with_random_intercept
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid
-from moestat.model.responses import likelihood_of_counts
+from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts
 from moestat.model.trials import decode_rows, encode_rows, successes_of
 
 
@@ -195,7 +195,7 @@ def _laws(n: Any, link: _Link) -> dict[str, Any]:
         """The distribution at predictors (..., q, n)."""
         from scipy.stats import binom
 
-        return binom(n, link.chance(eta[..., 0, :]))
+        return binom(n, np.maximum(link.chance(eta[..., 0, :]), LEAST_PROBABILITY))
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""

@@ -15,7 +15,7 @@ from moestat.base.types import FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
 from moestat.model.reference import log1p_exp
-from moestat.model.responses import likelihood_of_counts
+from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts
 
 
 @device
@@ -43,7 +43,7 @@ def law(eta: FloatArray) -> Any:
     from scipy.special import expit
     from scipy.stats import nbinom
 
-    return nbinom(1.0, expit(-eta[..., 0, :]))
+    return nbinom(1.0, np.maximum(expit(-eta[..., 0, :]), LEAST_PROBABILITY))
 
 
 def reference(predictors, blocks, y):

@@ -16,7 +16,7 @@ from moestat.base.types import Channel, FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
 from moestat.model.reference import log_gamma as reference_log_gamma
-from moestat.model.responses import likelihood_of_counts, varied
+from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts, varied
 
 _STEEPEST = 300.0
 """Predictors beyond this count as this: their means are out of reach, and products stay finite."""
@@ -79,10 +79,10 @@ def law(eta: FloatArray) -> Any:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import nbinom
 
-    mean = np.exp(eta[..., 0, :])
+    mean = np.maximum(np.exp(eta[..., 0, :]), LEAST_PROBABILITY)
     # Where float64 cannot tell 1 + phi mean from 1, another phi moves shares by 1e-10 of them.
     phi = np.maximum(np.exp(eta[..., 1, :]), 1e-10 / mean)
-    return nbinom(1.0 / phi, 1.0 / (1.0 + phi * mean))
+    return nbinom(1.0 / phi, np.maximum(1.0 / (1.0 + phi * mean), LEAST_PROBABILITY))
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
