@@ -33,6 +33,8 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
         return
     block, name = found
     experts = range(2) if "equal" in case.options else [0]
+    # An expert of another likelihood, such as the uniform one, may have no slopes.
+    experts = [i for i in experts if f"{block}[{i},x]" in base.param_names]
     known = lambda value: {block: {(i, "x"): value for i in experts}}  # noqa: E731
     profile, refusal, foreign = asked(lambda: base.profile(name))
     if refusal or foreign:
