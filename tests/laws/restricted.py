@@ -34,7 +34,7 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
     block, name = found
     experts = range(2) if "equal" in case.options else [0]
     # An expert of another likelihood, such as the uniform one, may have no slopes.
-    experts = [i for i in experts if f"{block}[{i},x]" in base.param_names]
+    experts = [i for i in experts if f"{block}[{i},x]" in base.bse.index]
     known = lambda value: {block: {(i, "x"): value for i in experts}}  # noqa: E731
     profile, refusal, foreign = asked(lambda: base.profile(name))
     if refusal or foreign:
