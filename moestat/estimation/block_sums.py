@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
-__all__ = ["Watch", "added", "sum_in_tree", "sum_on_workers"]
+__all__ = ["Watch", "added", "sum_in_tree", "sum_of", "sum_on_workers"]
 
 T = TypeVar("T")
 
@@ -43,8 +43,15 @@ def added(one: Any, other: Any) -> Any:
     return one + other
 
 
-def _added_together(sums: Sequence[Any]) -> Any:
-    return reduce(added, sums)
+def sum_of(values: Iterable[Any]) -> Any:
+    """The sum of values in their order; None of none, and of None alone.
+
+    Examples
+    --------
+    >>> sum_of([None, 1, 2.5]), sum_of([])
+    (3.5, None)
+    """
+    return reduce(added, values, None)
 
 
 def sum_in_tree(values: Iterable[Any]) -> Any:
@@ -94,7 +101,7 @@ def sum_on_workers(summands: Sequence[Any], client: Any, watch: Watch[Any]) -> A
     from dask.base import compute
     from dask.delayed import delayed
 
-    add = delayed(_added_together, pure=False)
+    add = delayed(sum_of, pure=False)
 
     def above(sums: Sequence[Any]) -> list[Any]:
         return [add(list(sums[at : at + _NEIGHBOURS])) for at in range(0, len(sums), _NEIGHBOURS)]

@@ -287,12 +287,12 @@ class _OnDask(Blocks):
             if len(getattr(part, "numblocks", (1,))) > 1 and part.numblocks[1] > 1:
                 raise ValueError(f"{name} must be chunked by rows only, got chunks {part.chunks}")
             parts.append(np.ravel(part.to_delayed()).tolist())
-        if len({len(counts) for counts in parts}) > 1:
+        if len({len(chunks) for chunks in parts}) > 1:
             raise ValueError(
                 f"X, y and sample_weight must have the same partitions, got {[*map(len, parts)]}"
             )
         together = delayed(_together, pure=True)
-        partitions = [together(*counts) for counts in zip(*parts, strict=True)]
+        partitions = [together(*chunks) for chunks in zip(*parts, strict=True)]
         client = dask_client()
         if client is not None:
             partitions = client.persist(partitions)

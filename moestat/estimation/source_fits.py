@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from moestat.base.threads import ONE_THREAD
 from moestat.base.types import IntArray
 from moestat.base.validate import as_generator, is_mapping, is_sequence, positive_int
 from moestat.estimation.block_fits import SEARCHED, deadline_after, fit_rows
-from moestat.estimation.block_sums import Watch, added
+from moestat.estimation.block_sums import Watch, sum_of
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import of_two_columns
 from moestat.estimation.fitting import Settings
@@ -551,13 +551,13 @@ class _Designs(Blocks):
 
     def map(self, function: Callable[[int, Block], T], threads: int) -> Iterator[T]:
         """``function(i, block)`` for every block, in order."""
-        work = partial(_on_part, self.plan, self.parts, function)
+        work = partial(_on_part, list, self.plan, self.parts, function)
         for results in self.source.map(work, threads):
             yield from results
 
     def sum(self, function: Callable[[int, Block], T | None], threads: int, watch: Watch[Any]) -> T:
         """The sum of ``function(i, block)`` over all blocks: in each part, then of parts."""
-        work = partial(_sum_on_part, self.plan, self.parts, function)
+        work = partial(_on_part, sum_of, self.plan, self.parts, function)
         return self.source.sum(work, threads, watch)
 
     def map_labels(
@@ -584,44 +584,30 @@ def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> B
     """One block."""
     for at, part in enumerate(parts):
         if part.piece <= number < part.piece + part.pieces:
-            pieces = _on_part(plan, parts, lambda i, block: (i, block), at, source.read(at))
-            return dict(pieces)[number]
+            blocks = _on_part(dict, plan, parts, _numbered, at, source.read(at))
+            return blocks[number]
     raise IndexError(f"block {number}")
 
 
+def _numbered(number: int, block: Block) -> tuple[int, Block]:
+    return number, block
+
+
 def _on_part(
+    collect: Callable[[Iterator[T]], Any],
     plan: _Plan,
     parts: Sequence[_Part],
     function: Callable[[int, Block], T],
     number: int,
     table: Table,
-) -> list[T]:
-    """What a function finds in the pieces of a part."""
-    return [*_pieces_of(plan, parts, function, number, table)]
-
-
-def _sum_on_part(
-    plan: _Plan,
-    parts: Sequence[_Part],
-    function: Callable[[int, Block], T],
-    number: int,
-    table: Table,
-) -> T | None:
-    """The sum of what a function finds in the pieces of a part; None of a part without rows."""
-    return reduce(added, _pieces_of(plan, parts, function, number, table), None)
-
-
-def _pieces_of(
-    plan: _Plan,
-    parts: Sequence[_Part],
-    function: Callable[[int, Block], T],
-    number: int,
-    table: Table,
-) -> Iterator[T]:
+) -> Any:
+    """What a function finds in the pieces of a part, one after the other, as collected."""
     part = parts[number]
     table, numbers = plan.rows_of(number, part, _unchanged(part, table))
-    for piece, rows in plan.pieces(part, table):
-        yield function(piece, plan.block(_cut(table, rows), numbers[rows]))
+    return collect(
+        function(piece, plan.block(_cut(table, rows), numbers[rows]))
+        for piece, rows in plan.pieces(part, table)
+    )
 
 
 def _with_labels(
