@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from scipy.optimize import minimize
+from scipy.optimize import lsq_linear, minimize
+from scipy.stats import chi2
 
 import moestat
 from moestat.base.warnings import OverSpecifiedWarning
@@ -412,3 +413,19 @@ def test_an_expert_too_many_makes_wald_inference_warn(two):
         one_more.get_robustcov_results("HC0").conf_int()
     # Without the data nobody can tell.
     one_more.without_data().conf_int()
+
+
+def test_a_profile_follows_the_maximum_along_a_bound_of_another_coefficient():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(80, 2)) @ [[1.0, 0.8], [0.0, 0.6]]
+    y = X @ [1.0, 1.0] + rng.normal(size=80)
+    slopes = np.linalg.lstsq(np.column_stack([X, np.ones(80)]), y)[0]
+    fit = moestat.fit("gaussian", X, y, n_experts=1, bounds={"a": (-9.0, slopes[1] + 0.05)}, rng=0)
+    low = fit.profile("a[0,0]").interval[0]
+
+    def loss(value):
+        design, less = np.column_stack([X[:, 1], np.ones(80)]), y - value * X[:, 0]
+        rest = lsq_linear(design, less, (-np.inf, [slopes[1] + 0.05, np.inf])).x
+        return 80.0 * np.log(np.mean((less - design @ rest) ** 2))
+
+    assert loss(low) - loss(slopes[0]) == pytest.approx(chi2.isf(0.05, 1), abs=1e-5)

@@ -445,6 +445,8 @@ def a_plain_density(case: Case) -> Iterator[Cell]:
         return
     if family.gate.kink or result.certificate.active or "equal" in case.options:
         return
+    if not result.certificate.condition < _WELL_POSED:
+        return  # the inverse of the information is of rounding
     slope = moestat.score(family, result.theta, rows.X, rows.y, rows.weight)
     told = np.flatnonzero(np.isfinite(result.theta_bse))
     spread = result._covariance[np.ix_(told, told)]

@@ -35,6 +35,9 @@ __all__ = [
 Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
 
+_SAME = 1e-9
+"""Singular value of rows of length 1 up to which one of them says what others say."""
+
 _CONVERGED = 1e-9
 """Decrease that the quadratic model still promises at a minimum, in units of log-likelihood."""
 
@@ -189,11 +192,27 @@ def differences(ties: Sequence[IntArray], free: IntArray) -> FloatArray:
     return np.array(rows, dtype=np.float64).reshape(-1, free.size)
 
 
-def _along(rows: FloatArray, tied: FloatArray) -> FloatArray:
-    """An orthonormal basis (F, r) of the directions that neither rows (q, F) nor ties see."""
+def _along(rows: FloatArray, tied: FloatArray, on_bound: Any = None) -> FloatArray:
+    """An orthonormal basis (F, r) of what rows (q, F), ties and bounds leave free."""
     rows = np.concatenate([rows, tied], dtype=np.float64)
-    scaled = rows / np.linalg.norm(rows, axis=1)[:, None]
-    return np.linalg.svd(scaled)[2][len(rows) :].T
+    rows = rows / np.linalg.norm(rows, axis=1)[:, None]
+    if on_bound is None or not on_bound.any():
+        return np.linalg.svd(rows)[2][len(rows) :].T
+    # Coordinates that are tied come to their bounds together: rows may say the same.
+    _, singular, vectors = np.linalg.svd(np.concatenate([rows, np.eye(rows.shape[1])[on_bound]]))
+    return vectors[int(np.sum(singular > _SAME)) :].T
+
+
+def _pulled(gradient: FloatArray, rows: FloatArray, tied: FloatArray, side: FloatArray) -> IntArray:
+    """The coordinate on a bound that descends most on the way back, none where all press on it.
+
+    `side` (F,) is -1 on a lower bound, 1 on an upper one and 0 inside.
+    """
+    places = np.flatnonzero(side)
+    matrix = np.concatenate([rows, tied, np.eye(side.size)[places]])
+    forces = np.linalg.lstsq(matrix.T, gradient, rcond=None)[0][len(matrix) - places.size :]
+    inward = forces * side[places]
+    return places[[np.argmax(inward)]] if inward.max(initial=0.0) > 0.0 else places[:0]
 
 
 def _is_finite(gradient: FloatArray, hessian: FloatArray) -> bool:
@@ -214,41 +233,58 @@ def minimise(
     """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
 
     Steps keep what `differences` in `tied` (q, F) are 0 for; entries of `rows` are equal there.
-    Returns the end (P,), its value, and whether the quadratic model is at its minimum there.  A
-    start without finite derivatives is its own end, of infinite value.
+    They end at the bounds: a coordinate stays on its bound until it descends on the way back.
+    Returns the end (P,), its value, and whether the quadratic model is at its minimum there, inside
+    the bounds.  A start without finite derivatives is its own end, of infinite value.
     """
-    basis = _along(rows[:, free], np.empty((0, free.size)) if tied is None else tied)
+    tied = np.empty((0, free.size)) if tied is None else tied
+    rows, low, high = rows[:, free], lower[free], upper[free]
+    side = np.zeros(free.size)  # of the bound that a coordinate is held on
     phi = np.clip(start, lower, upper)
     value, gradient, hessian = objective(phi)
     if not _is_finite(gradient, hessian):
         return phi, np.inf, False
     for _ in range(200):
+        basis = _along(rows, tied, side != 0.0)
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
         size = np.maximum(np.abs(curvature), ZERO_CURVATURE * np.abs(curvature).max(initial=TINY))
         slope = vectors.T @ g
-        step = -vectors @ (slope / size)
+        step = -basis @ (vectors @ (slope / size))
         if 0.5 * float(slope**2 @ (1.0 / size)) < _CONVERGED:
+            pulled = _pulled(gradient[free], rows, tied, side)
+            if pulled.size:
+                side[pulled] = 0.0
+                continue
             # A last step, too short for its gain to be seen, makes the end exact; where nothing is
             # bent it may lead anywhere.
             last = phi.copy()
-            last[free] += basis @ step
+            last[free] += step
             last = np.clip(last, lower, upper)
             there = objective(last)[0]
             phi, value = (last, there) if there <= value + _CONVERGED else (phi, value)
-            return phi, value, bool(np.all(curvature > 0.0))
-        length = 1.0
+            return phi, value, bool(np.all(curvature > 0.0) and not side.any())
+        ahead = np.where(step > 0.0, high - phi[free], phi[free] - low)
+        lengths = np.where(step == 0.0, np.inf, ahead / np.maximum(np.abs(step), TINY))
+        most = float(lengths.min(initial=1.0))
+        stopped = lengths <= most if most < 1.0 else np.zeros(free.size, dtype=bool)
+        if most <= 1e-10:
+            side[stopped] = np.sign(step[stopped])
+            continue
+        length = most
         while length > 1e-10:
             trial = phi.copy()
-            trial[free] += length * (basis @ step)
-            if np.all((trial >= lower) & (trial <= upper)):
-                there = objective(trial)
-                lower_enough = there[0] <= value + 1e-4 * length * float(g @ step)
-                if lower_enough and _is_finite(*there[1:]):
-                    break
+            trial[free] += length * step
+            trial = np.clip(trial, lower, upper)
+            there = objective(trial)
+            lower_enough = there[0] <= value + 1e-4 * length * float(gradient[free] @ step)
+            if lower_enough and _is_finite(*there[1:]):
+                break
             length *= 0.5
         else:
             break
+        if length == most:
+            side[stopped] = np.sign(step[stopped])
         phi = trial
         value, gradient, hessian = there
     return phi, value, False
