@@ -110,7 +110,11 @@ def digest_of(table: Table) -> int:
     for column in table.columns:
         values = column.values
         if values.dtype.kind == "O":
-            checksum = zlib.crc32("\0".join(map(str, values)).encode(), checksum)
+            try:
+                text = "\0".join(values)
+            except TypeError:  # not all of them are words
+                text = "\0".join(map(str, values))
+            checksum = zlib.crc32(text.encode(), checksum)
         else:
             checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
     return checksum

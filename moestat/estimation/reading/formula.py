@@ -520,9 +520,7 @@ def _frame(
     import pandas as pd
 
     made = {
-        name: column.values
-        if known_levels is None
-        else pd.Categorical(_plain(column.values), categories=known_levels)
+        name: column.values if known_levels is None else _categories(column, known_levels)
         for name, column, known_levels in zip(
             names or [column.name for column in columns], columns, levels, strict=True
         )
@@ -530,8 +528,22 @@ def _frame(
     return pd.DataFrame(made, index=range(n_rows))
 
 
+def _categories(column: Column, known: Any) -> pd.Categorical:
+    """A categorical column with the levels of the fit; words are looked up as they are."""
+    import pandas as pd
+
+    if column.values.dtype.kind == "O":
+        words = pd.Index(column.values, dtype=object)
+        codes = pd.Index(known, dtype=object).get_indexer(words)
+        if (codes >= 0).all():
+            return pd.Categorical.from_codes(codes, categories=known)
+    return pd.Categorical(_plain(column.values), categories=known)
+
+
 def _check_levels(column: Column, known: Any) -> None:
-    new = sorted(set(map(str, column.values.tolist())) - set(map(str, known.tolist())))
+    import pandas as pd
+
+    new = sorted(set(map(str, pd.unique(column.values))) - set(map(str, known.tolist())))
     if new:
         levels = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
         raise ValueError(
