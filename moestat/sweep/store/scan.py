@@ -90,7 +90,7 @@ class Scan:
     def cells(self, curve: str) -> Cells:
         """The cells of a curve."""
         first, end = self.spans.get(self.curves.get(curve, -1), (0, 0))
-        heads = self.heads[self.order[first:end]]
+        heads = np.take(self.heads, self.order[first:end])
         flags = heads["flags"]
         n = _places(heads) if heads["real"].any() else heads["n"]
         return Cells(
