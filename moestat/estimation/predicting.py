@@ -59,6 +59,9 @@ __all__ = ["Predicting"]
 _WILD = 10.0
 """Ranges of the responses of a fit beyond which one warns of a mean."""
 
+_OF_RESPONSE = ("variance", "quantile")
+"""Predictions that depend on numbers of trials."""
+
 _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
 
 
@@ -197,6 +200,7 @@ class Predicting(Fitted):
         y: Any = None,
         q: Any = 0.5,
         groups: Any = None,
+        trials: Any = None,
         to: str | Path | None = None,
     ) -> Any:
         """Predict the conditional mean or the most probable class, or another quantity.
@@ -221,6 +225,11 @@ class Predicting(Fitted):
             their posterior probabilities given the rows of this group in the fit.  Without labels,
             or for a group that is not in the fit, they are weighted by the gate.  With random
             effects, the predicted effects of the group are added within each expert.
+        trials : int or array_like of shape (n,), optional
+            For "variance" and "quantile" of rows with numbers of trials of their own: these
+            numbers; by default those of the fit, or of the columns of the response in X.  The mean
+            and the variance are then those of the share of successes, and quantiles, "cdf" and
+            "density" those of the number of successes.
         to : str or Path, optional
             A folder for the predictions, which are written as Parquet, one file for each part of X.
             X may then be a source such as a folder of Parquet files, see `moestat.fit_formula`.
@@ -256,18 +265,24 @@ class Predicting(Fitted):
                 f"{did_you_mean(which, _KINDS)}"
             )
         if to is not None:
-            if y is not None or groups is not None or kind in ("cdf", "density"):
+            of_trials = self.family.likelihood.given is not None and kind in _OF_RESPONSE
+            if y is not None or groups is not None or kind in ("cdf", "density") or of_trials:
                 raise ValueError(
                     "to: only predictions that depend on inputs alone can be written to files;"
-                    " leave out y and groups"
+                    " leave out y and groups, and quantiles and variances of numbers of successes"
                 )
             return predict_to(self, X, to, kind, q)
+        if trials is not None and kind not in _OF_RESPONSE:
+            raise ValueError(
+                f"trials: {kind!r} does not depend on numbers of trials, or has them with y;"
+                f" they are for {' and '.join(_OF_RESPONSE)}"
+            )
         if self._responses and kind not in ("gate", "density"):
             columns = self._columns(X, y)
             return self._beside(
                 X,
                 [
-                    response.predict(X, which, y=column, q=q, groups=groups)
+                    response.predict(X, which, y=column, q=q, groups=groups, trials=trials)
                     for response, column in zip(self._responses, columns, strict=True)
                 ],
             )
@@ -297,8 +312,9 @@ class Predicting(Fitted):
         if kind == "experts":
             value = of_experts(family, theta, matrix)[1]
             return inputs.like(np.moveaxis(value, 2, 0) if classes else value[:, 0].T, experts)
-        if kind in ("variance", "quantile"):
-            return self._of_response(kind, inputs, q, shares)
+        if kind in _OF_RESPONSE:
+            y = self._read_trials(X, inputs.design.shape[1], trials)
+            return self._of_response(kind, inputs, q, shares, y)
         if shares is not None and family.likelihood.effects is not None:
             labels = read_groups_of_new(self.rows, X, groups, len(matrix))
             value = means_of_groups(family, theta, self.rows, matrix, labels, shares)
@@ -365,12 +381,17 @@ class Predicting(Fitted):
         return self._inputs(X).like(np.stack(values, axis=1), names)
 
     def _of_response(
-        self, kind: str, inputs: Inputs, q: Any, shares: FloatArray | None = None
+        self, kind: str, inputs: Inputs, q: Any, shares: FloatArray | None, y: Any
     ) -> Any:
-        """Variances (n,), or quantiles (n,) or (n, m)."""
+        """Variances (n,), or quantiles (n,) or (n, m).
+
+        Encoded responses y, where given, say how many trials each row has.
+        """
         family, theta, matrix = self.family, self.theta, inputs.matrix
+        family, unit = (family, 1.0) if y is None else (self._at_rows(y), np.imag(y))
         if kind == "variance":
-            return inputs.like(variance(family, theta, matrix, self._noise, shares))
+            value = variance(family, theta, matrix, self._noise, shares)
+            return inputs.like(value / unit**2)
         levels = np.atleast_1d(as_numbers("q", q))
         for level in levels:
             real_in("q", float(level), 0.0, 1.0)
@@ -651,7 +672,9 @@ class Predicting(Fitted):
             return y
         return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
-    def get_prediction(self, X: Any = None, *, groups: Any = None) -> Prediction:
+    def get_prediction(
+        self, X: Any = None, *, groups: Any = None, trials: Any = None
+    ) -> Prediction:
         """Predict at inputs X (n, d), with standard errors and intervals.
 
         Parameters
@@ -663,6 +686,10 @@ class Predicting(Fitted):
             errors take into account that the posterior probabilities of the experts given the group
             depend on estimated parameters, and, with random effects, that the effects of the group
             are predicted.
+        trials : int or array_like of shape (n,), optional
+            Numbers of trials of the rows, as in `predict`, for intervals of the share of successes
+            of a new response.  Without them, where neither the fit nor X has them, there are
+            intervals of means only.
 
         Returns
         -------
@@ -694,10 +721,25 @@ class Predicting(Fitted):
         if X is not None:
             self._warn_of_wild(prediction.predicted, inputs)
         shares = self._shares_of(inputs, X, groups)
-        if shares is None:
+        if shares is not None:
+            labels = read_groups_of_new(self.rows, X, groups, len(inputs.matrix))
+            prediction = predict_known_groups(self, prediction, labels, shares)
+        if self.family.likelihood.given is None and trials is None:
             return prediction
-        labels = read_groups_of_new(self.rows, X, groups, len(inputs.matrix))
-        return predict_known_groups(self, prediction, labels, shares)
+        return replace(prediction, quantiles=self._quantiles_of_shares(X, inputs, trials, shares))
+
+    def _quantiles_of_shares(
+        self, X: Any, inputs: Inputs, trials: Any, shares: FloatArray | None
+    ) -> Callable[[float], FloatArray] | None:
+        """Quantiles (n,) of shares of successes, None where numbers of trials are not known."""
+        try:
+            y = self._read_trials(X, inputs.design.shape[1], trials)
+        except ValueError:
+            if trials is not None:
+                raise
+            return None
+        family = self._at_rows(y)
+        return lambda q: quantile(family, self.theta, inputs.matrix, q, None, shares) / np.imag(y)
 
     def _intervals_of_means(self, alpha: float, X: FloatArray) -> FloatArray | None:
         return intervals_of_means(self, alpha, X)

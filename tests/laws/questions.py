@@ -114,8 +114,10 @@ SAME: dict[str, Any] = {
     "plot_posterior": lambda case, r: _drawn(r.plot_posterior()),
     "plot_coefficients": lambda case, r: _drawn(r.plot_coefficients()),
     "predict mean": lambda case, r: r.predict(_first(case, r), "mean"),
-    "predict quantile": lambda case, r: r.predict(_first(case, r), "quantile"),
-    "get_prediction": lambda case, r: r.get_prediction(_first(case, r)).summary_frame(),
+    "predict quantile": lambda case, r: r.predict(_first(case, r), "quantile", **_trials(case)),
+    "get_prediction": lambda case, r: r.get_prediction(
+        _first(case, r), **_trials(case)
+    ).summary_frame(),
 }
 """Answers that two fits with one maximum share."""
 
@@ -145,6 +147,11 @@ def _first(case: Any, result: Any) -> Any:
     """The first rows of the case, as a table or as an array."""
     rows = case.rows.iloc[:10]
     return rows if result.data.formula is not None else result.data.X[:10]
+
+
+def _trials(case: Any) -> dict[str, Any]:
+    """Numbers of trials of the first rows of the case, which an array of inputs does not have."""
+    return {"trials": case.rows["t"].iloc[:10]} if case.member.kind == "trials" else {}
 
 
 def _by_group(case: Any) -> Any:

@@ -148,12 +148,17 @@ class Prediction:
         Raises
         ------
         ValueError
-            If the response is a class.
+            If the response is a class, or numbers of trials are not known.
         """
         level = real_in("alpha", alpha, 0.0, 1.0, open_low=True)
         if self.predicted.ndim > 1:
             raise ValueError("a class has no prediction interval; use conf_int")
         known = self.quantiles
+        if known is None and self.family.likelihood.given is not None:
+            raise ValueError(
+                "trials: numbers of trials differ between rows of the fit, and X does not have"
+                " them; give trials= to get_prediction"
+            )
         sides = [
             quantile(self.family, self.params, self.X, q, self.noise) if known is None else known(q)
             for q in (level / 2, 1 - level / 2)
@@ -164,7 +169,8 @@ class Prediction:
         """A pandas frame, one row per input, with statsmodels' column names.
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
-        for classes they are ``p[s], se[s], ci_lower[s], ci_upper[s]`` for each class label s.  If
+        for classes they are ``p[s], se[s], ci_lower[s], ci_upper[s]`` for each class label s.  The
+        last two need numbers of trials, where rows have them, and are left out without them.  If
         some rows lie outside the data of the fit, so that their predictions depend on the model
         alone, there is a last column ``extrapolation``, which is above 1 for these rows
         (`moestat.estimation.inference.prediction.extrapolation`).  The index is that of the frame
@@ -176,17 +182,16 @@ class Prediction:
         far = self.extrapolation
         outside = {} if far is None or (far <= 1.0).all() else {"extrapolation": far}
         if self.predicted.ndim == 1:
-            new = self.prediction_interval(alpha)
             columns = {
                 "mean": self.predicted,
                 "mean_se": self.se,
                 "mean_ci_lower": ci[:, 0],
                 "mean_ci_upper": ci[:, 1],
-                "obs_ci_lower": new[:, 0],
-                "obs_ci_upper": new[:, 1],
-                **outside,
             }
-            return pd.DataFrame(columns, index=self.index)
+            if self.quantiles is not None or self.family.likelihood.given is None:
+                new = self.prediction_interval(alpha)
+                columns |= {"obs_ci_lower": new[:, 0], "obs_ci_upper": new[:, 1]}
+            return pd.DataFrame({**columns, **outside}, index=self.index)
         parts = {}
         count = self.predicted.shape[1]
         for s, name in enumerate(range(1, count + 1) if self.labels is None else self.labels):
@@ -303,6 +308,12 @@ def quantile(
     """
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' gives their probabilities")
+    if q in (0.0, 1.0) and family.likelihood.given is not None:
+        # From 0 to the number of trials of each row.
+        law = family.likelihood.law
+        assert law is not None
+        ends = np.broadcast_arrays(*law(_predictors(family, theta, X)).support())
+        return np.broadcast_to(np.max(np.atleast_2d(ends[int(q)]), axis=0), len(X)) * 1.0
     if q in (0.0, 1.0):
         return np.full(len(X), _support(family, theta, X)[int(q)])
     return mixture_quantile(
