@@ -117,6 +117,10 @@ MUTATIONS = {
         (estimators._MoEEstimator, "_fitted", lambda *given: FITTED(*given[:4], None)),
         Case(NORMAL, "weights"),
     ),
+    "numbers of trials of rows are forgotten": (
+        (predicting.Predicting, "_at_rows", lambda self, y: self.family),
+        Case(TRIALS, "plain"),
+    ),
     "a file forgets the prior": (
         (results, "write_record", lambda path, r: WRITTEN(path, replace(r, prior=None))),
         Case(NORMAL, "prior"),
