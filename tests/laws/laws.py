@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import roots_legendre
 
 import moestat
 from moestat.base.warnings import MoEWarning
@@ -385,7 +386,7 @@ def one_distribution(case: Case) -> Iterator[Cell]:
         step = 1.0
     else:
         low, high = ask("quantile", q=1e-7), ask("quantile", q=1.0 - 1e-7)
-        nodes, weights = np.polynomial.legendre.leggauss(4000)
+        nodes, weights = roots_legendre(4000)
         inside = family.likelihood.ends
         low, high = max(low, inside[0]), min(high, inside[1])
         # Nodes close to either end: densities may have poles there.
