@@ -41,8 +41,8 @@ def printed(cell: nbformat.NotebookNode) -> list[str]:
     return pattern("".join(texts))
 
 
-# These train networks or sweep for half a minute.
-LONG = {"competesmoe", "readings", "expert_count", "growth"}
+# These train networks or sweep for half a minute, or call nothing that others do not.
+LONG = {"competesmoe", "readings", "expert_count", "growth", "two_eyes", "to_1e14"}
 RUN = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG))
     for path in NOTEBOOKS

@@ -213,9 +213,8 @@ def test_n_starts_and_time_limit_belong_to_the_default_starts(lines):
     assert issubclass(DisagreementWarning, OptimumWarning)
 
 
-@pytest.mark.parametrize(
-    ("n", "seed"), [(2000, 11), pytest.param(10_000, 14, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "seed"), [(2000, 11), (10_000, 14)])
 def test_default_starts_find_the_optimum_near_the_truth_of_classes(n, seed):
     """Three experts on five classes: starts at random, or a search on 4000 rows, seldom find it."""
     family = moestat.family("multinomial", gate="softmax", n_experts=3, n_features=2, n_classes=5)

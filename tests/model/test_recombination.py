@@ -101,6 +101,7 @@ def test_log_likelihood_on_the_rows_that_are_kept():
     assert fine == pytest.approx(exact, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_a_default_fit_passes_over_all_rows_a_few_times(monkeypatch):
     """42 to 46 times, the median of seeds; without the rows that are kept it is 219 times."""
     family, _, X, y = classes(600_000, 10.0)

@@ -91,15 +91,9 @@ def test_an_unknown_case_is_refused():
         run_case("none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        "compete-v1-42",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("attention-1", "attention-4", "attention-4-linear")
-        ),
-    ],
+    "name", ["compete-v1-42", "attention-1", "attention-4", "attention-4-linear"]
 )
 def test_cheap_cases_come_out_as_expected(name):
     found = run_case(name, starts=1, n_radii=3)

@@ -214,7 +214,11 @@ def test_a_compiled_layer_is_the_layer_without_a_break(kind, backend):
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-@pytest.mark.parametrize("weights", [{"balance": 0.01}, {"z": 0.01}], ids=str)
+@pytest.mark.parametrize(
+    "weights",
+    [{"balance": 0.01}, pytest.param({"z": 0.01}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_a_layer_with_one_auxiliary_loss_trains_under_the_default_compiler(weights):
     """A sum of one term and the term itself, kept for logging, are one tensor to a compiler."""
     layer = SMoE(D, N, 2, 16, **weights)
