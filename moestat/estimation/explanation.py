@@ -43,7 +43,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "DisagreementWarning": Advice(
         "A higher maximum may exist",
-        "The certificate still shows a local maximum. A higher one may exist, and another seed may"
+        "A higher maximum may exist than the one that was reached, and another seed may"
         " return other coefficients, so do not interpret the experts yet.",
         (
             "Search longer: n_starts=50, and compare the log-likelihood.",
@@ -190,7 +190,7 @@ def explain(result: Any) -> Explanation:
     shown = "is a local maximum of the likelihood in its box (certified)"
     if result.prior is not None:
         shown = "is a local maximum of the posterior density in its box (certified)"
-    if "SeparationWarning" in result.kinds:
+    if result._is_separated:
         shown = (
             "ends where a further step gains less than 1e-4 (certified), but it is not a local"
             " maximum: the likelihood keeps increasing as some coefficients grow"

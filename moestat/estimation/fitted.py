@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.warnings import warn_caller
+from moestat.base.warnings import LimitWarning, SeparationWarning, warn_caller
 from moestat.estimation.data import Data
 from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.inference.identified import Identified, identified
@@ -243,8 +243,17 @@ class Fitted:
 
     @property
     def _at_infinity(self) -> np.ndarray:
-        """Parameters (P,) without an error that no linear relation among inputs moves."""
-        return self.identified.definite & ~self.identified.related(self._matrix)
+        """Parameters (P,) that diverge, which a warning of the fit says; no others count.
+
+        They have no error, and no linear relation among inputs moves them.
+        """
+        warned = not {LimitWarning.__name__, SeparationWarning.__name__}.isdisjoint(self.kinds)
+        return warned & self.identified.definite & ~self.identified.related(self._matrix)
+
+    @property
+    def _is_separated(self) -> bool:
+        """Whether the fit has warned that the likelihood has no finite maximum."""
+        return SeparationWarning.__name__ in self.kinds
 
     def _spread(self, rows: FloatArray) -> FloatArray:
         """Covariance (q, q) of functions with derivatives (q, P); NaN for those not identified."""

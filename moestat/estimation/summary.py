@@ -280,8 +280,8 @@ def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
     if certificate.certified and (result.notes or result.prior):
-        separated = "SeparationWarning" in result.kinds
-        certified = f"{'no finite' if separated else 'a local'} maximum, see notes"
+        kind = "no finite" if result._is_separated else "a local"
+        certified = f"{kind} maximum, see notes"
     errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
     starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
     facts: list[tuple[Any, ...]] = [

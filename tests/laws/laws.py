@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import pandas as pd
 from scipy.special import roots_legendre
 
 import moestat
-from moestat.base.warnings import MoEWarning
+from moestat.base.warnings import LimitWarning, MoEWarning, SeparationWarning
 from moestat.estimation.results import load
 from tests import oracle
 from tests.laws.cases import Case, RefusedError, is_plain
@@ -150,6 +151,20 @@ def an_answer_or_one_sentence(case: Case) -> Iterator[Cell]:
             question, FAILS if foreign else REFUSED if refusal else HOLDS, foreign or refusal or ""
         )
     yield Cell("data unchanged", HOLDS if case.frame.equals(before) else FAILS)
+
+
+@law
+def a_summary_says_what_its_notes_say(case: Case) -> Iterator[Cell]:
+    """Estimates without a finite value are those of a fit that warns of it, and no other word."""
+    result = case.result
+    told = {LimitWarning.__name__, SeparationWarning.__name__} & {*result.kinds}
+    summary = str(result.summary())
+    wrong = "(no finite value)" in summary and not told
+    yield Cell("no finite value", FAILS if wrong else HOLDS, f"warned of {result.kinds}")
+    separated = SeparationWarning.__name__ in result.kinds
+    words = " ".join(f"{summary} {result.explain()}".split())
+    wrong = separated and re.search("(Certified|fit is) a local maximum", words)
+    yield Cell("a local maximum", FAILS if wrong else HOLDS, "the likelihood has none")
 
 
 def _again(case: Case, frame: pd.DataFrame, **changed: Any) -> Any:
