@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from experiments.catalogue import CLAIMS, FACTS
@@ -195,12 +195,13 @@ def _unsampled(
 ) -> dict[str, Evidence]:
     """Evidence by the check's name, each analysis once."""
     distinct = {check.name: check for check in checks}
-    names, todo = list(distinct), list(distinct.values())
+    names = list(distinct)
     out: dict[str, Evidence] = {}
     executor = EXECUTORS["process" if workers > 1 else "serial"]
-    if todo:
-        tell(f"{len(todo)} analyses without samples: {', '.join(_kinds(todo))}")
-    for result in executor.run(partial(_analysed, todo, quick), range(len(todo)), workers):
+    if names:
+        kinds = ", ".join(_kinds([*distinct.values()]))
+        tell(f"{len(names)} analyses without samples: {kinds}")
+    for result in executor.run(partial(_analysed, names, quick), range(len(names)), workers):
         if isinstance(result, Lost):
             out[names[result.task]] = Missing(result.message, broken=True)
         else:
@@ -214,5 +215,13 @@ def _kinds(checks: Sequence[Check]) -> list[str]:
     return [f"{count} {kind}" for kind, count in counts.items()]
 
 
-def _analysed(checks: Sequence[Check], quick: bool, position: int) -> tuple[int, Evidence]:
-    return position, analyse(checks[position], quick)
+def _analysed(names: Sequence[str], quick: bool, position: int) -> tuple[int, Evidence]:
+    # By name, because checks hold functions, which cannot be sent to another process.
+    return position, analyse(_catalogued()[names[position]], quick)
+
+
+@cache
+def _catalogued() -> dict[str, Check]:
+    """All checks of the catalogue by name."""
+    owners = (*FACTS.values(), *CLAIMS.values())
+    return {check.name: check for owner in owners for check in owner.checks}

@@ -308,6 +308,13 @@ def test_json(tmp_path):
             assert {key: type(value) for key, value in check.items()} == CHECK
 
 
+def test_worker_processes_find_what_one_process_finds():
+    claims = "mlmoe.equation-8", "mlmoe.equation-11"
+    alone, shared = (verify(claims, workers=workers) for workers in (1, 2))
+    assert alone.results == shared.results
+    assert "misprint" in {result.verdict for result in shared.results}
+
+
 def test_the_pages_list_every_claim_and_fact_once_and_come_back_from_the_evidence(
     tmp_path, monkeypatch
 ):
