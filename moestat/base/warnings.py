@@ -18,6 +18,7 @@ __all__ = [
     "EdgeWarning",
     "ExtrapolationWarning",
     "FewRowsWarning",
+    "IdentificationWarning",
     "InterruptedWarning",
     "LimitWarning",
     "MisfitWarning",
@@ -74,6 +75,10 @@ class ExtrapolationWarning(MoEWarning):
 
 class FewRowsWarning(DataWarning):
     """There are too few rows, or too few distinct inputs, for the parameters of an expert."""
+
+
+class IdentificationWarning(MoEWarning):
+    """The data do not determine some coefficients: others fit these rows as well."""
 
 
 class InterruptedWarning(MoEWarning):

@@ -12,6 +12,7 @@ from moestat.base.warnings import (
     AliasedWarning,
     BoundWarning,
     DisagreementWarning,
+    IdentificationWarning,
     LimitWarning,
     MoEWarning,
     SeparationWarning,
@@ -72,6 +73,7 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
         parameter_doubts
         + _disagreement(certificate, fewer, risk)
         + _aliased(standard, result)
+        + _undetermined(standard, result, far)
         + _unit_doubts(standard)
     )
 
@@ -259,6 +261,27 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
         " Remove one of the columns"
     )
     return [(AliasedWarning, message)]
+
+
+def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> list[Doubt]:
+    """Parameters that are not determined, for no reason that another doubt gives."""
+    known, family = result.identified, standard.problem.family
+    matrix = standard.coordinates.matrix
+    lost = known.estimated & ~known.held & ~known.seen(matrix) & ~known.related(matrix)
+    lost &= ~np.isin(family.param_names, result.certificate.active)
+    certified = result.certificate.certified and known.definite
+    if not certified or far.any() or not lost.any():
+        return []
+    terms, at = named_terms(family, result.data), np.flatnonzero(lost)
+    fewer = "fewer experts, or " * (family.n_experts > 1)
+    return [
+        (
+            IdentificationWarning,
+            f"the data do not determine {_some([terms[j].name for j in at])} (no standard error):"
+            f" other values fit these rows as well. Use {fewer}a simpler gate or expert; see"
+            " result.explain()",
+        )
+    ]
 
 
 def _block(name: str) -> str:

@@ -116,6 +116,17 @@ ADVICE: dict[str, Advice] = {
         " the log-likelihood do not depend on this.",
         ("Remove one of the named columns.",),
     ),
+    "IdentificationWarning": Advice(
+        "Coefficients that the data do not determine",
+        "Other values of the named coefficients fit these rows as well, so they have no standard"
+        " error. The log-likelihood and predictions at these rows do not depend on this;"
+        " predictions far from them may.",
+        (
+            "Do not interpret the named coefficients; hold one at a value of your choice (fixed=)"
+            " if the others are of interest.",
+            "Use fewer experts, or a gate or an expert with fewer coefficients.",
+        ),
+    ),
     "UnitsWarning": Advice(
         "Units far from 1",
         "The fit of this family depends on the units of the data, so its default bounds and"

@@ -336,6 +336,7 @@ def test_selection_finds_two_lines(two):
         moestat.select(model, X, y, criterion="dic")
 
 
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.IdentificationWarning")
 def test_selection_takes_what_fit_takes():
     """A likelihood by name, a frame, labels: folds see the classes of all of the data."""
     rng = np.random.default_rng(3)
@@ -406,7 +407,7 @@ def test_an_expert_too_many_makes_wald_inference_warn(two):
     assert one_more.simpler.log_likelihood == pytest.approx(right.llf, abs=1e-6)
     assert one_more.simpler.gain == pytest.approx(one_more.bic - right.bic, abs=1e-5)
     for ask in (one_more.conf_int, lambda: one_more.wald_test("b[0] = 1")):
-        with pytest.warns(OverSpecifiedWarning, match="expert.*BIC is lower by"):
+        with pytest.warns(OverSpecifiedWarning, match="BIC is lower by .* expert"):
             ask()
     assert "matrix is singular at the truth" in " ".join(str(one_more.summary()).split())
     with pytest.warns(OverSpecifiedWarning):

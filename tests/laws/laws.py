@@ -18,7 +18,13 @@ import pandas as pd
 from scipy.special import roots_legendre
 
 import moestat
-from moestat.base.warnings import LimitWarning, MoEWarning, SeparationWarning
+from moestat.base.warnings import (
+    AliasedWarning,
+    IdentificationWarning,
+    LimitWarning,
+    MoEWarning,
+    SeparationWarning,
+)
 from moestat.estimation.results import load
 from tests import oracle
 from tests.laws.cases import Case, RefusedError, is_plain
@@ -161,6 +167,9 @@ def a_summary_says_what_its_notes_say(case: Case) -> Iterator[Cell]:
     summary = str(result.summary())
     wrong = "(no finite value)" in summary and not told
     yield Cell("no finite value", FAILS if wrong else HOLDS, f"warned of {result.kinds}")
+    told = {kind.__name__ for kind in (AliasedWarning, IdentificationWarning)} & {*result.kinds}
+    wrong = "(not identified)" in summary and not told and result.certificate.certified
+    yield Cell("not identified", FAILS if wrong else HOLDS, f"warned of {result.kinds}")
     separated = SeparationWarning.__name__ in result.kinds
     words = " ".join(f"{summary} {result.explain()}".split())
     wrong = separated and re.search("(Certified|fit is) a local maximum", words)

@@ -40,18 +40,17 @@ class Simpler:
     experts: tuple[int, ...]
 
     def __str__(self) -> str:
-        if len(self.experts) == 1:
-            reason, rest = f"expert {self.experts[0] + 1} describes almost no rows", "without it"
-        else:
-            first, second = (atom + 1 for atom in self.experts)
-            reason, rest = f"experts {first} and {second} hardly differ", "with one of them"
         if self.gain <= 0.0:
             return (
                 f"the data distinguish the experts: BIC is higher by {-self.gain:.1f} with one"
                 " expert fewer"
             )
+        numbers = " and ".join(str(atom + 1) for atom in self.experts)
+        fewer = f"without expert {numbers}"
+        if len(self.experts) > 1:
+            fewer = f"with one expert in place of experts {numbers}"
         return (
-            f"{reason}: {rest} BIC is lower by {self.gain:.1f}. If the true number of experts is"
+            f"BIC is lower by {self.gain:.1f} {fewer}. If the true number of experts is"
             " smaller, the information matrix is singular at the truth and estimates are not"
             " normally distributed: Wald standard errors, tests and intervals are then not valid."
             " Use moestat.select or moestat.bootstrap_lrt to choose the number of experts"
