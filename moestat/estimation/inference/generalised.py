@@ -122,8 +122,10 @@ def units(result: Any, name: str) -> Units:
             f"{name} is available only for one expert, a generalised linear model; for a mixture"
             f" of {family.n_experts} experts use quantile_residuals(), resid, bic or llnull"
         )
-    if law is None or likelihood.effects is not None or {*likelihood.options} - {"trials", "link"}:
-        what = f"{likelihood.name} likelihood" + " with random effects" * bool(likelihood.effects)
+    others = sorted({*likelihood.options} - {"trials", "link"})
+    if law is None or likelihood.effects is not None or others:
+        what = f"{' '.join(others)} {likelihood.name} likelihood".lstrip()
+        what += " with random effects" * bool(likelihood.effects)
         raise ValueError(
             f"{name} is available only for the likelihoods {', '.join(_LAWS)}; for the {what} use"
             " quantile_residuals() or bic"
