@@ -182,7 +182,8 @@ def fit(
 
     A fit raises a subclass of `moestat.base.warnings.OptimumWarning` if the estimate lies on a
     default bound, if starts disagree, or if the data are separated, so that the likelihood has no
-    maximum.  It raises an `AliasedWarning` if inputs are linearly dependent, and a `MisfitWarning`
+    maximum.  It raises an `AliasedWarning` if inputs are linearly dependent, an
+    `IdentificationWarning` if the data do not determine other coefficients, and a `MisfitWarning`
     (outliers, spikes, zeros, variance), a `DependentRowsWarning` or a `FewRowsWarning` if the data
     do not meet its assumptions.  ``result.notes`` keeps the messages, and ``result.explain()`` says
     what they mean and what to do.

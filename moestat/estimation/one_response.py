@@ -78,14 +78,16 @@ class OneResponse(Pictures):
     def _intervals_of_means(self, alpha: float, X: FloatArray) -> None:
         """None: the profile of a mean is that of the fit of all responses."""
 
-    def get_prediction(self, X: Any = None, *, groups: Any = None) -> Prediction:
+    def get_prediction(
+        self, X: Any = None, *, groups: Any = None, trials: Any = None
+    ) -> Prediction:
         """Predictions with errors and intervals, as `MoEResults.get_prediction`, without groups."""
         if groups is not None:
             raise ValueError(
                 "groups: standard errors for known groups are available only for fits of one"
                 f" response; predict has the predictions of {self.name!r}"
             )
-        return super().get_prediction(X)
+        return super().get_prediction(X, trials=trials)
 
     def influence(self, top: int = 100) -> Any:
         """What leaving out each row would do to the fit of all responses."""
