@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moestat.estimation import data, estimators, jobs, predicting, results, source_fits
+from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
 from moestat.estimation.inference import selection
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
@@ -120,6 +120,10 @@ MUTATIONS = {
     "numbers of trials of rows are forgotten": (
         (predicting.Predicting, "_at_rows", lambda self, y: self.family),
         Case(TRIALS, "plain"),
+    ),
+    "a note on coefficients is forgotten": (
+        (doubts, "_undetermined", lambda standard, result, far: []),
+        Case(Member("gaussian", expert="activation"), "transformed"),
     ),
     "a file forgets the prior": (
         (results, "write_record", lambda path, r: WRITTEN(path, replace(r, prior=None))),
