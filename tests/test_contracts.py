@@ -261,7 +261,6 @@ SOLVED = [
 @pytest.mark.parametrize("solver", MIXTURE_SOLVERS)
 @pytest.mark.parametrize("kind", SOLVED, ids=kind_id)
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.LimitWarning")
-@pytest.mark.filterwarnings("ignore::moestat.base.warnings.IdentificationWarning")
 def test_solver_returns_a_point_of_the_box_with_an_honest_certificate(solver, kind):
     family, theta, design = case(kind)
     X, y = moestat.sample(family, theta, 3000, rng=1, design=design)

@@ -77,7 +77,7 @@ class FewRowsWarning(DataWarning):
     """There are too few rows, or too few distinct inputs, for the parameters of an expert."""
 
 
-class IdentificationWarning(MoEWarning):
+class IdentificationWarning(DataWarning):
     """The data do not determine some coefficients: others fit these rows as well."""
 
 

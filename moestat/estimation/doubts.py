@@ -270,7 +270,8 @@ def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> li
     lost = known.estimated & ~known.held & ~known.seen(matrix) & ~known.related(matrix)
     lost &= ~np.isin(family.param_names, result.certificate.active)
     certified = result.certificate.certified and known.definite
-    if not certified or far.any() or not lost.any():
+    # Where the likelihood jumps, derivatives do not see how well the place of a jump is known.
+    if not certified or far.any() or family.has_jumps or not lost.any():
         return []
     terms, at = named_terms(family, result.data), np.flatnonzero(lost)
     fewer = "fewer experts, or " * (family.n_experts > 1)

@@ -336,7 +336,6 @@ def test_selection_finds_two_lines(two):
         moestat.select(model, X, y, criterion="dic")
 
 
-@pytest.mark.filterwarnings("ignore::moestat.base.warnings.IdentificationWarning")
 def test_selection_takes_what_fit_takes():
     """A likelihood by name, a frame, labels: folds see the classes of all of the data."""
     rng = np.random.default_rng(3)

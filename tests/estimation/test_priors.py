@@ -250,7 +250,6 @@ def test_a_separation_names_the_way_out_and_everything_follows_it():
         moestat.bootstrap_lrt(one, moestat.fit("gaussian", x, y, n_experts=2, rng=0), 9)
 
 
-@pytest.mark.filterwarnings("ignore::moestat.base.warnings.IdentificationWarning")
 def test_the_weak_prior_leaves_a_gate_free_that_is_not_linear():
     x, y = separated_rows()
     mode = moestat.fit("gaussian", x, y, n_experts=2, gate="laplace", prior="weak", rng=0)

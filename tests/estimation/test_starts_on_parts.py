@@ -45,7 +45,6 @@ def lines(seed, k, n=N, d=1):
     ],
     ids=["curves", "other curves", "lines"],
 )
-@pytest.mark.filterwarnings("ignore::moestat.base.warnings.IdentificationWarning")
 def test_a_fit_ends_no_lower_than_it_begins(make, seed, solver, monkeypatch):
     """The maximum of every fourth row led away from that of all: 1.5 to 4.6 units lower."""
     family, X, y = make()

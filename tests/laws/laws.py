@@ -168,7 +168,8 @@ def a_summary_says_what_its_notes_say(case: Case) -> Iterator[Cell]:
     wrong = "(no finite value)" in summary and not told
     yield Cell("no finite value", FAILS if wrong else HOLDS, f"warned of {result.kinds}")
     told = {kind.__name__ for kind in (AliasedWarning, IdentificationWarning)} & {*result.kinds}
-    wrong = "(not identified)" in summary and not told and result.certificate.certified
+    known = told or result.family.has_jumps or not result.certificate.certified
+    wrong = "(not identified)" in summary and not known
     yield Cell("not identified", FAILS if wrong else HOLDS, f"warned of {result.kinds}")
     separated = SeparationWarning.__name__ in result.kinds
     words = " ".join(f"{summary} {result.explain()}".split())
