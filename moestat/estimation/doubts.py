@@ -20,7 +20,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data import Data
 from moestat.estimation.fitted import Fitted
-from moestat.estimation.inference.identified import gap_places, related_columns
+from moestat.estimation.inference.identified import Identified, gap_places, related_columns
 from moestat.estimation.naming import Term, named_terms
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
@@ -132,7 +132,7 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     simpler = _limits(family, theta, along)
     logs, gaps = [c for c, channel in enumerate(family.channels) if channel.log], gap_places(family)
     scales = np.isin(np.arange(theta.size), np.setdiff1d(family.index[:, logs], gaps))
-    lost = ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
+    lost = _lost(standard, known)
     lower, upper = family.box_at(theta)
     ends = (simpler != "") & known.estimated & ~known.held & ((theta <= lower) | (theta >= upper))
     at_infinity: list[Doubt] = []
@@ -147,6 +147,11 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
             terms, at = named_terms(family, data), np.flatnonzero(culprits)
             at_infinity.append(doubt(family, terms, at, simpler, data))
     return at_infinity, far
+
+
+def _lost(standard: Standardised, known: Identified) -> np.ndarray:
+    """Parameters (P,) that are estimated, off all bounds, and not determined by the data."""
+    return ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
 
 
 def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
@@ -266,12 +271,13 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
 def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> list[Doubt]:
     """Parameters that are not determined, for no reason that another doubt gives."""
     known, family = result.identified, standard.problem.family
-    matrix = standard.coordinates.matrix
-    lost = known.estimated & ~known.held & ~known.seen(matrix) & ~known.related(matrix)
-    lost &= ~np.isin(family.param_names, result.certificate.active)
     certified = result.certificate.certified and known.definite
     # Where the likelihood jumps, derivatives do not see how well the place of a jump is known.
-    if not certified or far.any() or family.has_jumps or not lost.any():
+    if not certified or far.any() or family.has_jumps:
+        return []
+    lost = _lost(standard, known) & ~known.related(standard.coordinates.matrix)
+    lost &= ~np.isin(family.param_names, result.certificate.active)
+    if not lost.any():
         return []
     terms, at = named_terms(family, result.data), np.flatnonzero(lost)
     fewer = "fewer experts, or " * (family.n_experts > 1)

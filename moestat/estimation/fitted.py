@@ -245,7 +245,7 @@ class Fitted:
     def _at_infinity(self) -> np.ndarray:
         """Parameters (P,) that diverge, which a warning of the fit says; no others count.
 
-        They have no error, and no linear relation among inputs moves them.
+        They have no standard error, and no linear relation among inputs moves them.
         """
         warned = not {LimitWarning.__name__, SeparationWarning.__name__}.isdisjoint(self.kinds)
         return warned & self.identified.definite & ~self.identified.related(self._matrix)

@@ -17,6 +17,7 @@ from moestat.compiler.jit import LOWERING
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.diagnostics import quantile_residuals
+from moestat.estimation.inference.restricted import minimise
 
 
 @pytest.fixture(scope="module")
@@ -429,3 +430,24 @@ def test_a_profile_follows_the_maximum_along_a_bound_of_another_coefficient():
         return 80.0 * np.log(np.mean((less - design @ rest) ** 2))
 
     assert loss(low) - loss(slopes[0]) == pytest.approx(chi2.isf(0.05, 1), abs=1e-5)
+
+
+def test_equal_coefficients_stay_together_on_a_bound():
+    hessian = np.array(
+        [[2.0, 0.5, 0.0, 0.1], [0.5, 3.0, 0.4, 0.0], [0, 0.4, 1, 0.2], [0.1, 0, 0.2, 2]]
+    )
+    best = np.array([3.0, 2.0, 1.0, 0.5])
+
+    def curve(phi):
+        away = phi - best
+        return 0.5 * away @ hessian @ away, hessian @ away, hessian
+
+    end, value, inside = minimise(
+        *(curve, np.zeros(4), np.arange(4), np.array([[0.0, 0.0, 1.0, 0.0]])),
+        *(-np.ones(4), np.array([1.0, 1.0, 9.0, 9.0]), np.array([[1.0, -1.0, 0.0, 0.0]])),
+    )
+    # The last coordinate solves its own equation, given the others.
+    last = 0.5 - (0.1 * (1.0 - 3.0) + 0.2 * (0.0 - 1.0)) / 2.0
+    np.testing.assert_allclose(end, [1.0, 1.0, 0.0, last], atol=1e-9)
+    assert value == pytest.approx(curve(end)[0])
+    assert not inside

@@ -139,6 +139,11 @@ class Prediction:
         move = (half / (high - low) / (p * (1.0 - p)))[..., None] * sides
         return low + (high - low) * expit((np.log(p) - np.log1p(-p))[..., None] + move)
 
+    @property
+    def _has_new_responses(self) -> bool:
+        """Whether new responses have a known distribution, which numbers of trials are part of."""
+        return self.quantiles is not None or self.family.likelihood.given is None
+
     def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
         """Intervals (n, 2) that contain a new response with probability ``1 - alpha``.
 
@@ -154,7 +159,7 @@ class Prediction:
         if self.predicted.ndim > 1:
             raise ValueError("a class has no prediction interval; use conf_int")
         known = self.quantiles
-        if known is None and self.family.likelihood.given is not None:
+        if not self._has_new_responses:
             raise ValueError(
                 "trials: numbers of trials differ between rows of the fit, and X does not have"
                 " them; give trials= to get_prediction"
@@ -188,7 +193,7 @@ class Prediction:
                 "mean_ci_lower": ci[:, 0],
                 "mean_ci_upper": ci[:, 1],
             }
-            if self.quantiles is not None or self.family.likelihood.given is None:
+            if self._has_new_responses:
                 new = self.prediction_interval(alpha)
                 columns |= {"obs_ci_lower": new[:, 0], "obs_ci_upper": new[:, 1]}
             return pd.DataFrame({**columns, **outside}, index=self.index)

@@ -35,9 +35,6 @@ __all__ = [
 Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
 
-_SAME = 1e-9
-"""Singular value of rows of length 1 up to which one of them says what others say."""
-
 _CONVERGED = 1e-9
 """Decrease that the quadratic model still promises at a minimum, in units of log-likelihood."""
 
@@ -192,15 +189,15 @@ def differences(ties: Sequence[IntArray], free: IntArray) -> FloatArray:
     return np.array(rows, dtype=np.float64).reshape(-1, free.size)
 
 
-def _along(rows: FloatArray, tied: FloatArray, on_bound: Any = None) -> FloatArray:
-    """An orthonormal basis (F, r) of what rows (q, F), ties and bounds leave free."""
-    rows = np.concatenate([rows, tied], dtype=np.float64)
-    rows = rows / np.linalg.norm(rows, axis=1)[:, None]
-    if on_bound is None or not on_bound.any():
-        return np.linalg.svd(rows)[2][len(rows) :].T
-    # Coordinates that are tied come to their bounds together: rows may say the same.
-    _, singular, vectors = np.linalg.svd(np.concatenate([rows, np.eye(rows.shape[1])[on_bound]]))
-    return vectors[int(np.sum(singular > _SAME)) :].T
+def _along(*held: FloatArray) -> FloatArray:
+    """An orthonormal basis (F, r) of the directions that no row of these (q, F) sees.
+
+    Rows may repeat what others say: coordinates that are tied come to their bounds together.
+    """
+    from scipy.linalg import null_space
+
+    rows = np.concatenate(held, dtype=np.float64)
+    return null_space(rows / np.linalg.norm(rows, axis=1)[:, None])
 
 
 def _pulled(gradient: FloatArray, rows: FloatArray, tied: FloatArray, side: FloatArray) -> IntArray:
@@ -245,7 +242,7 @@ def minimise(
     if not _is_finite(gradient, hessian):
         return phi, np.inf, False
     for _ in range(200):
-        basis = _along(rows, tied, side != 0.0)
+        basis = _along(rows, tied, np.eye(free.size)[side != 0.0])
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
         size = np.maximum(np.abs(curvature), ZERO_CURVATURE * np.abs(curvature).max(initial=TINY))
