@@ -1,15 +1,16 @@
-"""Doors of public functions: what fails for the kind of an argument is a refusal of that one."""
+"""Doors of public functions: an argument of the wrong type is named where the function fails."""
 
 from __future__ import annotations
 
+import builtins
 import dis
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
-from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -21,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_FOREIGN = (
+_FAILURES = (
     AttributeError,
     TypeError,
     ValueError,
@@ -30,42 +31,42 @@ _FOREIGN = (
     RuntimeError,
     MemoryError,
 )
-_MISFITS = (ValueError, IndexError, RuntimeError)
-_LIBRARIES = ("numpy", "torch")
-
-_KINDS: dict[str, tuple[Any, str]] = {
-    "None": (type(None), "None"),
-    "int": (Integral, "an integer"),
-    "float": (Real, "a number"),
-    "str": (str, "a text"),
-    "bool": ((bool, np.bool_), "True or False"),
-    "Mapping": (Mapping, "a mapping"),
-    "Sequence": ((Sequence, np.ndarray), "a list"),
-    "list": ((Sequence, np.ndarray), "a list"),
-    "Iterable": (Iterable, "a list"),
-    "Callable": (Callable, "callable"),
+_LISTS = (Sequence, np.ndarray)
+_BUILTIN: dict[Any, tuple[Any, str]] = {
+    NoneType: (NoneType, "None"),
+    int: (Integral, "an integer"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+    bool: ((bool, np.bool_), "True or False"),
+    Mapping: (Mapping, "a mapping"),
+    dict: (Mapping, "a mapping"),
+    Sequence: (_LISTS, "a list"),
+    list: (_LISTS, "a list"),
+    Iterable: (Iterable, "a list"),
+    Callable: (Callable, "callable"),
 }
-
-_FLAGS = ("bool", "bool | None")
-
+"""Type of an annotation -> the types of the arguments that it takes, and how messages call them."""
 _PLAIN = {
     *("builtins", "collections", "datetime", "decimal", "fractions", "pathlib"),
     *("numpy", "pandas", "scipy"),
 }
-"""Homes of types that are none of this package's, nor stand for one."""
+"""Packages whose objects never stand for one of another class; any other object may."""
+
+_ABOUT_ARRAYS = re.compile("shape|dimension|broadcast|size|dtype|out of range|truth value")
+"""What NumPy and PyTorch say of arrays that do not go together, without saying which."""
 
 
-def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator: an argument of another kind than its annotation is refused where that fails.
+def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: where the function fails and an argument is not of its type, that is the error.
 
-    A right call costs nothing: only after an exception that this package does not raise itself are
-    arguments compared with annotations, and what does not fit is named.  Where NumPy or PyTorch
-    refuses, the arrays are named with their shapes.  Any other exception stays as it is.  Flags are
-    looked at before, since any value is true or false.
+    Arguments are compared with annotations only after an exception that this package has not raised
+    itself: a right call costs nothing.  Where all arguments are of the right types, the exception
+    stays what it is, but for arrays that do not go together, which are named with their shapes.
+    Flags are compared before the call, because any object is true or false.
 
     Parameters
     ----------
-    **kinds : str
+    **types : str
         Annotations in place of the function's own, by argument.
 
     Examples
@@ -77,26 +78,26 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     ValueError: n must be an integer, got 'word'
     """
-    foreign, refusals, check = _FOREIGN, _refusals, _check_flags
+    failures, explain, check_flags = _FAILURES, _explain, _check_flags
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        known = {**inspect.get_annotations(function), **kinds}
+        annotations = {**inspect.get_annotations(function), **types}
         flags = {
-            name: (at, known[name])
-            for at, name in enumerate(inspect.signature(function).parameters)
-            if known.get(name) in _FLAGS
+            name: (position, annotations[name])
+            for position, name in enumerate(inspect.signature(function).parameters)
+            if annotations.get(name) in ("bool", "bool | None")
         }
 
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
             if flags:
-                check(flags, args, kwargs)
+                check_flags(flags, args, kwargs)
             try:
                 return function(*args, **kwargs)
-            except foreign as error:
-                refusal, cause = next(refusals(function, kinds, args, kwargs, error), (None, None))
+            except failures as error:
+                refusal = explain(function, annotations, args, kwargs, error)
                 if refusal is None:
                     raise
-                raise ValueError(refusal) from cause
+                raise ValueError(refusal) from error
 
         # With the module's own globals: doctest takes no example of another module's functions.
         code, cells = called.__code__, called.__closure__
@@ -108,89 +109,130 @@ def door(**kinds: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def doors(cls: type[T]) -> type[T]:
     """Decorator of a class: `door` for its constructor and public methods."""
-    members: list[tuple[str, Any]] = list(vars(cls).items())
-    for name, member in members:
-        bound = type(member).__name__ == "classmethod"
-        function = member.__func__ if bound else member
-        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
-            setattr(cls, name, classmethod(door()(function)) if bound else door()(function))
+    for name, member in list[tuple[str, Any]](vars(cls).items()):
+        function: Any = getattr(member, "__func__", member)  # that of a class method
+        is_public = name == "__init__" or not name.startswith("_")
+        if is_public and inspect.isfunction(function) and not isinstance(member, staticmethod):
+            guarded: Any = door()(function)
+            setattr(cls, name, guarded if function is member else classmethod(guarded))
     return cls
 
 
 def _check_flags(flags: Mapping[str, tuple[int, str]], args: Any, kwargs: Any) -> None:
-    """Refuse a flag, given by its place and kind, that is neither True nor False."""
-    for name, (at, kind) in flags.items():
-        value = kwargs.get(name, args[at] if at < len(args) else False)
-        fits, words = _fits(kind, value)
-        if not fits:
-            raise ValueError(f"{name} must be {words}, got {short(value)}")
+    """Refuse a flag, given by its position and annotation, that is neither True nor False."""
+    for name, (position, annotation) in flags.items():
+        value = kwargs.get(name, args[position] if position < len(args) else False)
+        if not (isinstance(value, (bool, np.bool_)) or (value is None and "None" in annotation)):
+            allowed = "True or False" + " or None" * ("None" in annotation)
+            raise ValueError(f"{name} must be {allowed}, got {short(value)}")
 
 
-def _refusals(
-    function: Callable[..., Any], kinds: Mapping[str, str], args: Any, kwargs: Any, error: Exception
-) -> Iterator[tuple[str, Exception | None]]:
-    """What is wrong with arguments, and the cause to show; nothing of an error that says so."""
-    home, raised = _origin(error)
-    if raised and home == "moestat" and isinstance(error, (ValueError, RuntimeError)):
-        return
+def _explain(
+    function: Callable[..., Any], annotations: Any, args: Any, kwargs: Any, error: Exception
+) -> str | None:
+    """The sentence on the argument that an error is about; None where the error says it itself."""
+    if _is_refusal(error):
+        return None
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
-        return
-    known = {**inspect.get_annotations(function), **kinds}
+        return None
+    message = str(error)
+    types = _resolve(function, annotations)
     for name, value in given.items():
-        fits, words = _fits(str(known.get(name, "Any")), value)
+        fits, allowed = _fits(types.get(name, Any), value)
         if not fits:
-            yield f"{name} must be {words}, got {short(value)}", None
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            return f"{name} must be {allowed}, got {short(value)}"
+    if isinstance(error, MemoryError) or "can't allocate memory" in message:
         large = [name for name, value in given.items() if isinstance(value, Integral)] or given
-        yield f"{', '.join(large)}: what they ask for does not fit into memory", None
-    shapes = [
+        return f"{', '.join(large)}: what they ask for does not fit into memory"
+    arrays = [
         f"{name} of shape {tuple(value.shape)} and dtype {value.dtype}"
         for name, value in given.items()
-        if type(value).__module__.partition(".")[0] in _LIBRARIES and hasattr(value, "shape")
+        if _package(value) in ("numpy", "torch") and hasattr(value, "shape")
     ]
-    if shapes and home in ("moestat", "scipy", *_LIBRARIES) and isinstance(error, _MISFITS):
-        yield f"{', '.join(shapes)}: {next(iter(str(error).splitlines()), 'refused')}", error
+    refuses = isinstance(error, (ValueError, RuntimeError, IndexError))
+    if arrays and refuses and _ABOUT_ARRAYS.search(message):
+        return f"{', '.join(arrays)}: {message.splitlines()[0]}"
+    return None
 
 
-def _origin(error: Exception) -> tuple[str, bool]:
-    """Package whose line an error came from, and whether that line is a `raise`."""
+def _is_refusal(error: Exception) -> bool:
+    """Whether a `raise` of this package made the error, and not a line that calls another one."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None:
-        return "", False
+    if trace is None or not isinstance(error, (ValueError, RuntimeError)):
+        return False
     frame = trace.tb_frame
-    home = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return home, frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    raises = frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raises and str(frame.f_globals.get("__name__")).startswith("moestat.")
 
 
-def _fits(annotation: str, value: Any) -> tuple[bool, str]:
-    """Whether a value may be what an annotation says, and that in words."""
-    places = re.split(r"\|(?![^\[]*\])", annotation)
-    kinds = [_kind(place.strip(" '\""), value) for place in places]
-    return any(fits for fits, _ in kinds), " or ".join(words for _, words in kinds)
+class _Unknown(type):
+    """A class that is imported for type checkers only: of its objects only the name is known."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Unknown(name, (), {})
+
+    def __getitem__(cls, _: Any) -> Any:
+        return cls
 
 
-def _kind(place: str, value: Any) -> tuple[bool, str]:
-    """Whether a value may be what an annotation without alternatives says, and that in words."""
-    name, _, inner = place.partition("[")
-    name = name.rpartition(".")[2]
-    if name in _KINDS:
-        types, words = _KINDS[name]
-        fits = isinstance(value, types) and (name == "bool" or not isinstance(value, bool))
-        fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
-        fits = fits and not (words == "a list" and isinstance(value, (str, bytes)))
-        if fits and isinstance(value, int) and abs(value) >= 2**63:
-            return False, f"{words} below 2**63"
-        if fits and words == "a list" and inner and is_sequence(value):
-            parts = [_fits(inner.removesuffix("]"), part) for part in value]
-            fits = all(each for each, _ in parts)
-            words = f"a list, each {parts[0][1]}" if parts else words
-        return fits, words
-    is_instance = any(base.__name__ == name for base in type(value).__mro__)
-    plain = type(value).__module__.partition(".")[0] in _PLAIN
-    open_ended = name in ("Any", "object") or name.endswith("Array") or name in ("P", "R", "T")
-    article = "an" if name[:1] in "AEIOU" else "a"
-    return is_instance or open_ended or not plain, f"{article} {name}"
+class _Names(dict[str, Any]):
+    """Names that an annotation may use; an unknown one is a class."""
+
+    def __missing__(self, name: str) -> Any:
+        return _Unknown(name, (), {})
+
+
+def _resolve(function: Callable[..., Any], annotations: Mapping[str, Any]) -> dict[str, Any]:
+    """The types that annotations stand for, by argument."""
+    stand_in = FunctionType((lambda: None).__code__, function.__globals__)
+    stand_in.__annotations__ = dict(annotations)
+    names = _Names({**vars(builtins), **function.__globals__})
+    return get_type_hints(stand_in, localns=names)
+
+
+def _fits(annotation: Any, value: Any) -> tuple[bool, str]:
+    """Whether a value may be what a type says, and what the type allows, in words."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    kind = origin or annotation
+    if origin in (Union, UnionType):
+        alternatives = [_fits(part, value) for part in parts]
+        words = " or ".join(words for _, words in alternatives)
+        return any(fits for fits, _ in alternatives), words
+    if origin is Literal:
+        return isinstance(value, str) and value in parts, f"one of {', '.join(map(repr, parts))}"
+    if kind in _BUILTIN:
+        return _fits_builtin(kind, parts, value)
+    if kind in (Any, object) or not isinstance(kind, type) or (kind is np.ndarray and parts):
+        return True, "anything"
+    if kind.__module__.startswith("numpy._typing"):  # of `ArrayLike`
+        return True, "an array"
+    article = "an" if kind.__name__[:1] in "AEIOU" else "a"
+    is_protocol = getattr(kind, "_is_protocol", False)
+    fits = _package(value) not in _PLAIN or (not is_protocol and isinstance(value, kind))
+    return fits, f"{article} {kind.__name__}"
+
+
+def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, str]:
+    """The same for a number, a text, a list or a mapping; True is no number, and a text no list."""
+    types, words = _BUILTIN[kind]
+    fits = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
+    fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
+    fits = fits and not (words == "a list" and isinstance(value, (str, bytes)))
+    if fits and isinstance(value, int) and abs(value) >= 2**63:
+        return False, f"{words} below 2**63"
+    if fits and words == "a list" and parts and is_sequence(value):
+        members = [_fits(parts[0], member) for member in value]
+        fits = all(each for each, _ in members)
+        words = f"a list, each {members[0][1]}" if members else words
+    return fits, words
+
+
+def _package(value: Any) -> str:
+    """Package of a value's class."""
+    return type(value).__module__.partition(".")[0]

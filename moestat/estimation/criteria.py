@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import short
+from moestat.base.validate import one_of
 from moestat.base.warnings import warn_of_old_name
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.diagnostics import Influence, influence
@@ -241,9 +241,7 @@ class Criteria(Predicting):
         >>> bool(np.isclose(result.pseudo_rsquared(), result.rsquared))
         True
         """
-        if kind not in ("cs", "mcf"):
-            raise ValueError(f"kind must be 'cs' or 'mcf', got {short(kind)}")
-        if kind == "mcf":
+        if one_of("kind", kind, ("cs", "mcf")) == "mcf":
             return 1.0 - self.llf / self.llnull
         return float(-np.expm1(2.0 * (self.llnull - self.llf) / self.nobs))
 

@@ -89,7 +89,7 @@ def test_pseudo_r_squared_is_that_of_statsmodels_or_r_squared(data):
     assert counts.llnull == pytest.approx(glm.llnull, abs=1e-6)
     for kind in ("cs", "mcf"):
         assert counts.pseudo_rsquared(kind) == pytest.approx(glm.pseudo_rsquared(kind), abs=1e-8)
-    with pytest.raises(ValueError, match="kind must be 'cs' or 'mcf', got 'r2'"):
+    with pytest.raises(ValueError, match="kind must be one of 'cs', 'mcf', got 'r2'"):
         counts.pseudo_rsquared("r2")
 
 

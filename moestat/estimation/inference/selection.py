@@ -273,7 +273,7 @@ def _entry(name: str, value: float) -> str:
 
 @door()
 def select(
-    family: Family | str | Mapping[str, Any],
+    family: Family | str | Mapping[str, Any] | Sequence[Any],
     X: Any,
     y: Any = None,
     k: Iterable[int] = range(1, 6),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ Chosen = tuple[frozenset[Term], frozenset[Term]]
 def stepwise(
     formula: str,
     data: Any,
-    family: str | Mapping[str, Any] = "gaussian",
+    family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     *,
     n_experts: int = 2,
     start: str | None = None,
