@@ -42,6 +42,7 @@ from moestat.estimation.inference.prediction import (
 from moestat.estimation.inference.profile import intervals_of_means
 from moestat.estimation.known_groups import predict_known_groups
 from moestat.estimation.random_effects import means_of_groups
+from moestat.estimation.reading.formula import UnknownColumnError
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
 from moestat.estimation.reading.table import as_column, check_aligned
@@ -63,6 +64,16 @@ _OF_RESPONSE = ("variance", "quantile")
 """Predictions that depend on numbers of trials."""
 
 _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "cdf", "density")
+
+
+class _UnknownTrialsError(ValueError):
+    """Nothing says how many trials new rows have."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(
+            "trials: numbers of trials differ between rows of the fit; give trials=, one number or"
+            f" one for each row, or the columns of the response in X ({reason})"
+        )
 
 
 class _Total(float):
@@ -642,13 +653,13 @@ class Predicting(Fitted):
             failures = np.broadcast_to(numbers, (n,))
             pairs = np.column_stack([np.zeros(n), failures])
             return self.family.likelihood.encode(pairs, self.family.n_classes)
+        formula = None if self.data is None else self.data.formula
+        if X is not None and formula is None:
+            raise _UnknownTrialsError("X has no column of the response")
         try:
             return self._sample(X, None)[1].y
-        except ValueError as error:
-            raise ValueError(
-                "trials: numbers of trials differ between rows of the fit; give trials=, one number"
-                f" or one for each row, or the columns of the response in X ({error})"
-            ) from None
+        except UnknownColumnError as error:
+            raise _UnknownTrialsError(error) from None
 
     def _simulate_groups(
         self, inputs: Inputs, y: Any, labels: Any, rng: np.random.Generator
@@ -734,9 +745,7 @@ class Predicting(Fitted):
         """Quantiles (n,) of shares of successes, None where numbers of trials are not known."""
         try:
             y = self._read_trials(X, inputs.design.shape[1], trials)
-        except ValueError:
-            if trials is not None:
-                raise
+        except _UnknownTrialsError:
             return None
         family = self._at_rows(y)
         return lambda q: quantile(family, self.theta, inputs.matrix, q, None, shares) / np.imag(y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import moestat
@@ -125,3 +126,20 @@ def test_positive_counts_of_tiny_means_are_ones(name, others, log_mean):
     behind = moestat.family(f"hurdle-{name}", n_experts=1).likelihood
     mean, deviation = behind.spread(np.vstack([eta, [[0.0]]]))
     np.testing.assert_allclose([mean[0], deviation[0]], 0.5, rtol=1e-5)
+
+
+def test_wrong_successes_of_new_rows_are_refused_and_missing_ones_leave_intervals_out():
+    rng = np.random.default_rng(5)
+    trials = rng.integers(1, 9, 80)
+    table = pd.DataFrame({"x": rng.normal(size=80), "s": rng.binomial(trials, 0.4)})
+    table["f"] = trials - table["s"]
+    formula = "cbind(s, f) ~ x"
+    result = moestat.fit_formula(formula, table, family="binomial", n_experts=1, rng=0)
+    new = table.head(3)
+    assert "obs_ci_lower" in result.get_prediction(new).summary_frame()
+    assert "obs_ci_lower" not in result.get_prediction(new[["x"]]).summary_frame()
+    with pytest.raises(ValueError, match="y must hold counts, whole numbers from 0; got -1"):
+        result.get_prediction(new.assign(s=-1))
+    for call in (result.get_prediction, lambda X: moestat.fit_formula(formula, X, "binomial")):
+        with pytest.raises(ValueError, match="must be numbers; words or categories are in column"):
+            call(new.assign(s="one"))

@@ -31,7 +31,7 @@ from moestat.estimation.reading.table import Column, Table, as_table, column_nam
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FormulaInputs", "used_names"]
+__all__ = ["FormulaInputs", "UnknownColumnError", "used_names"]
 
 _INTERCEPT = "Intercept"
 
@@ -77,9 +77,13 @@ def used_names(
     return sorted(names), from_scope
 
 
-def _unknown(name: str, columns: Sequence[str]) -> ValueError:
+class UnknownColumnError(ValueError):
+    """A formula names a column that the table lacks."""
+
+
+def _unknown(name: str, columns: Sequence[str]) -> UnknownColumnError:
     shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
-    return ValueError(
+    return UnknownColumnError(
         f"formula: data has no column {short(name)}, and there is no such function"
         f" of formulas; columns are {shown}{did_you_mean(name, columns)}"
     )
@@ -293,7 +297,14 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     if matrix.shape[1] != 1 + two:
         asked = "two columns" if two else "one column"
         raise ValueError(f"formula: the response {text!r} must be {asked} of numbers")
-    values = np.asarray(matrix, dtype=np.float64)
+    try:
+        values = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        worded = ", ".join(repr(name) for name in names if table[name].categorical)
+        raise ValueError(
+            f"formula: the response {text!r} must be numbers; words or categories are in column"
+            f" {worded}"
+        ) from None
     values = values if two else values[:, 0]
     if np.isnan(values).any() or (not two and np.isinf(values).any()):
         raise ValueError(f"formula: the response {text!r} is infinite or undefined in some rows")
