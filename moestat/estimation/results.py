@@ -114,8 +114,8 @@ class MoEResults(Pictures):
         certified = "certified" if certificate.certified else "not certified"
         return (
             f"<MoEResults: {family.likelihood.name}, {family.gate.name} gate,"
-            f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:g},"
-            f" log-likelihood {self.log_likelihood:.6g}, {certified}"
+            f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:.10g},"
+            f" log-likelihood {self.log_likelihood:.2f}, {certified}"
             f"{'' if self.prior is None else ', posterior mode'}>"
         )
 
