@@ -82,10 +82,11 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         annotations = {**inspect.get_annotations(function), **types}
+        positional = function.__code__.co_varnames[: function.__code__.co_argcount]
         flags = {
-            name: (position, annotations[name])
-            for position, name in enumerate(inspect.signature(function).parameters)
-            if annotations.get(name) in ("bool", "bool | None")
+            name: (positional.index(name) if name in positional else None, annotation)
+            for name, annotation in annotations.items()
+            if annotation in ("bool", "bool | None") and name != "return"
         }
 
         def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,10 +119,11 @@ def doors(cls: type[T]) -> type[T]:
     return cls
 
 
-def _check_flags(flags: Mapping[str, tuple[int, str]], args: Any, kwargs: Any) -> None:
+def _check_flags(flags: Mapping[str, tuple[int | None, str]], args: Any, kwargs: Any) -> None:
     """Refuse a flag, given by its position and annotation, that is neither True nor False."""
     for name, (position, annotation) in flags.items():
-        value = kwargs.get(name, args[position] if position < len(args) else False)
+        by_position = position is not None and position < len(args)
+        value = args[position] if by_position else kwargs.get(name, False)
         if not (isinstance(value, (bool, np.bool_)) or (value is None and "None" in annotation)):
             allowed = "True or False" + " or None" * ("None" in annotation)
             raise ValueError(f"{name} must be {allowed}, got {short(value)}")
