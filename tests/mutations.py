@@ -53,6 +53,7 @@ COMPILED = {
 NOT_TUNED = {
     *("ZEROS", "ONES", "OBSERVED", "COMPLETE", "EXPECTATION", "GROUP", "USED", "PAIR", "SIGN"),
     *("ROWS", "TILE", "INFORMED", "JUMP_SEARCH.seed", "_ROOT_2", "_CACHE_LINE", "_GRAM_SHAPE"),
+    *("EPSILON", "BELOW_ONE", "HALF_OF_DIGITS", "DIFFERENCE_STEP"),
 }
 """Names of columns, sizes of types, values of mathematics."""
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+WIDTH, HEIGHT = 5.0, 3.5
+"""Inches of one panel."""
 
-def new_axes(width: float = 5.0, height: float = 3.5, panels: int = 1, **options: Any) -> Any:
+CURVE_POINTS = 200
+"""Points of a curve: three pixels apart in a panel of `WIDTH`."""
+
+REFERENCE: dict[str, Any] = {"linewidth": 0.8}
+"""Style of lines that stand for no data: as wide as the frame."""
+
+
+def new_axes(width: float = WIDTH, height: float = HEIGHT, panels: int = 1, **options: Any) -> Any:
     """Axes of a new figure of pyplot of so many inches; an array (panels,) of several, in a row.
 
     Options are those of `matplotlib.pyplot.subplots`.

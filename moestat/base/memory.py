@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-__all__ = ["available_memory", "check_room"]
+import numpy as np
+
+__all__ = ["FLOAT_BYTES", "available_memory", "check_room"]
+
+FLOAT_BYTES = np.dtype(np.float64).itemsize
+"""Bytes of a number."""
 
 
 def available_memory() -> int:

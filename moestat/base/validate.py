@@ -127,6 +127,18 @@ def short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def listed(words: Iterable[Any], most: int = 12) -> str:
+    """Words with commas, the first few of them and an ellipsis if there are more.
+
+    Examples
+    --------
+    >>> listed("abc"), listed("abc", 2)
+    ('a, b, c', 'a, b, ...')
+    """
+    shown = [*map(str, words)]
+    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
+
+
 def _repr(value: Any) -> str:
     try:
         return repr(value)
@@ -274,3 +286,8 @@ def as_generator(rng: Any) -> np.random.Generator:
         raise ValueError(
             f"rng must be a numpy.random.Generator, a seed or None, got {short(rng)}"
         ) from None
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """A seed for generators that other passes or workers make, drawn from a generator."""
+    return int(rng.integers(2**63))

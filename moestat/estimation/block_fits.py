@@ -15,7 +15,7 @@ import numpy as np
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_generator, check_kind, positive_int, real_in, short
+from moestat.base.validate import as_generator, check_kind, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.batches import finish
 from moestat.estimation.block_passes import Passes
@@ -213,7 +213,7 @@ def fit_rows(
     began = time.perf_counter()
     looks, search = generator.spawn(2)
     with ONE_THREAD:
-        how = int(looks.integers(2**63)), count, {} if memory is None else memory
+        how = draw_seed(looks), count, {} if memory is None else memory
         model, labels, classes, known = _surveyed(model, blocks, order, declared, names, *how)
     if by_name:
         sizes = {"n_features": known.drawn.X.shape[0]}

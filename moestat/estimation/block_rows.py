@@ -19,13 +19,14 @@ from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
 from moestat.estimation.reading.responses import Columns, as_columns
 from moestat.estimation.reading.table import Column, as_column
+from moestat.estimation.rules import MOST_LEVELS, SAMPLED, SPARE
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
 from moestat.model.units import DataUnits
 from moestat.solvers.problem import Sample
+from moestat.solvers.rules import TINY
 
 __all__ = [
-    "SAMPLED",
     "BlockRows",
     "Draw",
     "Known",
@@ -37,14 +38,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-SAMPLED = 100_000
-"""Rows of the sample that starts are searched on, and on which Newton's method climbs first."""
-
-_SPARE = 4
-"""So many times its even share of the sample a block may give: blocks differ in size."""
-
-_MOST_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -121,8 +114,8 @@ def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Any, ..
         None if law.support is None else np.unique(column)
         for law, column in zip(likelihood.laws, y, strict=True)
     )
-    if any(levels is not None and len(levels) > _MOST_CLASSES for levels in labels):
-        raise ValueError(f"y has more than {_MOST_CLASSES} different labels in a block")
+    if any(levels is not None and len(levels) > MOST_LEVELS for levels in labels):
+        raise ValueError(f"y has more than {MOST_LEVELS} different labels in a block")
     return labels
 
 
@@ -446,7 +439,7 @@ def survey(
 
     The `labels` of the classes of several responses are known before; those of one are found.
     """
-    most = _SPARE * SAMPLED // len(blocks) + 1
+    most = SPARE * SAMPLED // len(blocks) + 1
     look = _Looking(likelihood, n_features, blocks.features, most, seed, labels).look
     known: Known | None = None
     drawn: list[Drawn] = []
@@ -487,13 +480,13 @@ class Draw:
         if self.kind == "pairs":
             weight = generator.poisson(units).astype(np.float64)
         else:
-            weight = generator.gamma(np.maximum(units, 1e-300))
+            weight = generator.gamma(np.maximum(units, TINY))
         return self._weighted(rows, weight)
 
     @staticmethod
     def _weighted(rows: Sample, weight: FloatArray) -> Sample:
         if not weight.any():
-            weight[0] = 1e-300  # loops need a row
+            weight[0] = TINY  # loops need a row
         return rows.reweighted(weight)
 
 

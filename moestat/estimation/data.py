@@ -57,6 +57,8 @@ __all__ = [
 ]
 
 _LARGEST = 1e100
+"""Largest number of a column: sums of squares, and products of two of them with a third number as
+large, are in float64."""
 
 _OF_DATA = ("likelihood", "n_features", "n_classes")
 """Arguments of `moestat.family` that the data say."""

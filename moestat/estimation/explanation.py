@@ -6,6 +6,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moestat.estimation.tables import as_percent
+
 __all__ = ["ADVICE", "Advice", "Explanation", "explain"]
 
 _WIDTH = 80
@@ -217,7 +219,7 @@ def explain(result: Any) -> Explanation:
     if certificate.p_higher is not None:
         sentences.append(
             "The probability that one exists is estimated as"
-            f" {max(certificate.p_higher, 0.01):.0%}, from the results of the search."
+            f" {as_percent(certificate.p_higher)}, from the results of the search."
         )
     notes = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
     if not notes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.memory import check_room
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data import Data, check_size
 from moestat.estimation.groups import arranged
@@ -96,7 +96,7 @@ class FitJob:
         family = self.family
         P, (d, n) = family.n_params, problem.data.X.shape
         check_room(
-            8.0 * (_SQUARES * P**2 + _ROWS * n * (d + 2)),
+            FLOAT_BYTES * (_SQUARES * P**2 + _ROWS * n * (d + 2)),
             f"X, n_experts: a fit of {P:,} parameters to {n:,} rows",
             "; take fewer experts or inputs",
         )

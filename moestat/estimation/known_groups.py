@@ -11,7 +11,6 @@ from scipy.special import ndtr
 
 from moestat.base.types import FloatArray
 from moestat.estimation.groups import posterior_of_rows, shares_in_groups
-from moestat.estimation.inference.delta import ERROR_STEP
 from moestat.estimation.inference.prediction import (
     Prediction,
     mixed_mean,
@@ -19,6 +18,7 @@ from moestat.estimation.inference.prediction import (
     quantile,
 )
 from moestat.estimation.random_effects import laws_of_groups, means_of_groups
+from moestat.solvers.rules import DIFFERENCE_STEP
 
 __all__ = ["predict_known_groups"]
 
@@ -64,8 +64,10 @@ def predict_known_groups(
 
     value, variance = predicted(theta), np.zeros(plain.predicted.shape)
     for column in _root(result).T:
-        up, down = (predicted(theta + side * column) for side in (ERROR_STEP, -ERROR_STEP))
-        variance += ((up - down) / (2.0 * ERROR_STEP)) ** 2
+        up, down = (
+            predicted(theta + side * column) for side in (DIFFERENCE_STEP, -DIFFERENCE_STEP)
+        )
+        variance += ((up - down) / (2.0 * DIFFERENCE_STEP)) ** 2
     ends = partial(quantile, family, theta, X, shares=shares)
     if effects:
         mean, spread, nu = laws_of_groups(family, theta, data, X, labels)

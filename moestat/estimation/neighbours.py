@@ -9,9 +9,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.runs import climb_all
 from moestat.estimation.starts import (
-    MOST_STARTS,
     LineStarts,
     PlaneStarts,
     RandomStarts,
@@ -48,7 +48,7 @@ class SpringStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: spring", self.count, maximum=MOST_STARTS)
+        positive_int("starts: spring", self.count, maximum=MOST_FITS)
         positive_int("steps", self.steps)
         for key in ("noise", "spring"):
             real_in(f"starts: {key}", getattr(self, key), 0.0, open_low=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.figures import new_axes
+from moestat.base.figures import CURVE_POINTS, HEIGHT, REFERENCE, WIDTH, new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
@@ -16,9 +16,6 @@ from moestat.estimation.summary import estimates
 from moestat.model.censoring import bounds_of
 
 __all__ = ["Pictures"]
-
-_POINTS = 200
-"""Points of a curve."""
 
 _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 """How legends look."""
@@ -99,11 +96,11 @@ class Pictures(Criteria):
         if "censored" not in self.family.likelihood.options:
             return
         low, high = bounds_of(self.rows.y)
-        x, style = self.rows.X[:, j], {"color": "0.4", "s": 14, "linewidths": 0.6}
+        x, style = self.rows.X[:, j], {"color": "0.4", "s": 14, **REFERENCE}
         for marker, at, side in (("^", np.isinf(high), low), ("v", np.isinf(low), high)):
             axes.scatter(x[at], side[at], marker=marker, facecolors="none", **style)
         between = np.isfinite(low) & np.isfinite(high) & (low < high)
-        axes.vlines(x[between], low[between], high[between], color="0.4", linewidth=0.6)
+        axes.vlines(x[between], low[between], high[between], color="0.4", **REFERENCE)
 
     def _add_experts(self, axes: Any, X: FloatArray, j: int) -> list[Any]:
         """Draw the experts; what a legend has for them is opaque."""
@@ -238,7 +235,7 @@ class Pictures(Criteria):
                 ends = [unit * each.lower, unit * each.upper]
                 one.plot(ends, [at, at], color=f"C{i % 10}")
                 one.plot(unit * each.estimate, at, "o", color=f"C{i % 10}", markersize=4)
-            one.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            one.axvline(0.0, color="0.7", zorder=0, **REFERENCE)
             one.set_yticks(range(len(labels)), labels)
             one.set_ylim(len(labels) - 0.5, -0.5)
             # An interval without end must not hide the others.
@@ -288,8 +285,8 @@ class Pictures(Criteria):
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
         y = self._heights()
         if self.family.likelihood.support is not None:
-            # Classes are places; rows of one are spread out, by their order, to be seen.
-            y = y + 0.3 * (np.arange(y.size) * 0.618 % 1.0 - 0.5)
+            # Classes are places; rows of one are spread out, by multiples of the golden section.
+            y = y + 0.3 * (np.arange(y.size) * (5**0.5 - 1) / 2 % 1.0 - 0.5)
         axes = new_axes() if ax is None else ax
         size = 4.0 + 90.0 * doubt
         axes.scatter(self.rows.X[:, j], y, s=size, c=colours[self._most_probable()], alpha=0.5)
@@ -342,7 +339,7 @@ class Pictures(Criteria):
             X[:, j] = value
             mean.append(weight @ (self._chances(X) if classes else family.mean(self.theta, X)))
             gate.append(weight @ family.gate_probabilities(self.theta, X))
-        left, right = axes = self._panels(ax, 2, 3.2)
+        left, right = axes = self._panels(ax, 2, HEIGHT)
         labels = self._class_names() if classes else ["mean"]
         for label, column in zip(labels, np.array(mean).reshape(len(grid), -1).T, strict=True):
             left.plot(grid, column, label=label, **({} if classes else {"color": "black"}))
@@ -390,8 +387,8 @@ class Pictures(Criteria):
 
         from matplotlib.figure import Figure
 
-        width = 5.0 * max(1, len(self._responses))
-        figure, file = Figure(figsize=(width, 3.5), layout="constrained"), BytesIO()
+        width = WIDTH * max(1, len(self._responses))
+        figure, file = Figure(figsize=(width, HEIGHT), layout="constrained"), BytesIO()
         count = len(self._responses)
         self.plot(figure.subplots(1, count) if count > 1 else figure.subplots())
         figure.savefig(file, format="png", dpi=100)
@@ -431,13 +428,13 @@ class Pictures(Criteria):
         order = order[weight[order] > 0.0]
         residual, weight = residual[order], weight[order]
         axes = new_axes() if ax is None else ax
-        # A row of weight w is drawn at the middle of its w copies.
+        # A row of weight w is drawn at the middle of its w copies; places of Blom (1958).
         n = weight.sum()
         rank = np.cumsum(weight) - 0.5 * weight + 0.5
-        normal = ndtri((rank - 0.375) / (n + 0.25))
+        normal = ndtri((rank - 3 / 8) / (n + 1 / 4))
         low, high = (ndtri(beta.ppf(side, rank, n + 1 - rank)) for side in (0.025, 0.975))
         axes.fill_between(normal, low, high, color="0.9")
-        axes.plot(normal, normal, color="0.5", linewidth=0.8)
+        axes.plot(normal, normal, color="0.5", **REFERENCE)
         axes.plot(normal, residual, "o", markersize=3)
         axes.set(xlabel="normal quantile", ylabel="quantile residual")
         return axes
@@ -470,7 +467,7 @@ class Pictures(Criteria):
             raise ValueError("plot_calibration is only for classes; see plot_qq for numbers")
         chances, y = self._chances(self.rows.X), self.rows.y
         axes = new_axes() if ax is None else ax
-        axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8)
+        axes.plot([0, 1], [0, 1], color="0.5", **REFERENCE)
         label = self.family.likelihood.encode(y, self.family.n_classes)
         for s, name in enumerate(self._class_names()):
             curve = calibration(
@@ -514,7 +511,7 @@ class Pictures(Criteria):
 
     def _by_response(self, picture: str, ax: Any, **options: Any) -> Any:
         """A picture of each of several responses, beside each other."""
-        axes = self._panels(ax, len(self._responses), 3.5)
+        axes = self._panels(ax, len(self._responses), HEIGHT)
         for panel, response in zip(axes, self._responses, strict=True):
             getattr(response, picture)(panel, **options)
             panel.set_title(response.name, size=10)
@@ -549,6 +546,6 @@ class Pictures(Criteria):
         X = self.rows.X
         middle = np.average(X, axis=0, weights=self.weight)
         point = middle if at is None else as_floats("at", at, (len(names),))
-        line = np.tile(point, (_POINTS, 1))
-        line[:, feature] = np.linspace(X[:, feature].min(), X[:, feature].max(), _POINTS)
+        line = np.tile(point, (CURVE_POINTS, 1))
+        line[:, feature] = np.linspace(X[:, feature].min(), X[:, feature].max(), CURVE_POINTS)
         return int(feature), names[feature], line

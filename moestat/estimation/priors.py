@@ -18,10 +18,11 @@ from moestat.solvers.problem import Sample
 __all__ = ["Lasso", "Prior", "as_prior", "data_units"]
 
 _ENDS = (1e-8, 1e8)
-"""Within these a prior is neither none nor all that is known to float64."""
+"""Within these a prior is neither none nor all that is known: their squares are the rounding of
+float64, 1e-16, and its inverse."""
 
-_INTERCEPTS = 4.0
-"""Standard deviations of intercepts in those of slopes: 10 for 2.5."""
+_INTERCEPTS = 10.0 / 2.5
+"""Standard deviations of intercepts in those of slopes: the scales of Gelman et al. (2008)."""
 
 
 def data_units(data: Sample) -> DataUnits:

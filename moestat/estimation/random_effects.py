@@ -10,10 +10,11 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import Grouping, encoded_rows
-from moestat.estimation.inference.delta import normal_reach
+from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.tables import significant
 from moestat.model.family import Family
 from moestat.model.random_effects import factors
+from moestat.solvers.rules import EPSILON
 from moestat.solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -38,11 +39,9 @@ _CURVATURES = "observed", "expected"  # types of covariances without products of
 _NODES, _ZOOMS = 65, 6
 """Nodes of a conditional distribution of an effect, and how often they are placed anew."""
 
-_REACH = 8.5
-"""How far nodes reach from the mean, in standard deviations."""
-
-_STEP = 1e-100
-"""A complex step has no rounding error: it need only be small."""
+_REACH = float(np.sqrt(-2.0 * np.log(EPSILON)))
+"""How far nodes reach from the mean, in standard deviations: the normal density there is a rounding
+error of that at the mean."""
 
 
 def with_positive_factors(family: Family, solution: Solution) -> Solution:
@@ -290,12 +289,12 @@ def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
         for c in range(len(at)):
             moved, t = L[i].astype(complex), complex(theta[scale_at[i]])
             if c == 0:
-                t += 1j * _STEP
+                t += 1j * COMPLEX_STEP
             else:
                 _, f, j = places[c - 1]
-                moved[f, j] += 1j * _STEP
+                moved[f, j] += 1j * COMPLEX_STEP
             slopes[:, c] = np.imag(_components(np.exp(t), moved, names, effects.diagonal)[1])
-        slopes /= _STEP
+        slopes /= COMPLEX_STEP
         errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
         # A variance of 0 is a maximum inside: the factor's entry is 0, where the log-likelihood has
         # a curvature, but every group's score is 0 and products of scores tell nothing.

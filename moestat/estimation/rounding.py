@@ -12,6 +12,7 @@ from moestat.base.validate import as_floats, is_sequence, real_in
 from moestat.estimation.rules import ROUNDING
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
+from moestat.solvers.rules import HALF_OF_DIGITS
 from moestat.solvers.sample import Sample
 
 __all__ = ["checked_resolution", "least_variances", "resolution_of", "step_of"]
@@ -64,7 +65,7 @@ def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
     distinct, place = np.unique(values, return_inverse=True)
     step, count = _divisor(distinct)
     heavy = np.bincount(place, units)
-    repeats = np.ptp(heavy) > ROUNDING.same * heavy.max()
+    repeats = np.ptp(heavy) > HALF_OF_DIGITS * heavy.max()
     return step if repeats and count <= float(distinct.size) ** 2 else 0.0
 
 

@@ -8,8 +8,29 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from moestat.solvers.rules import GAIN_LIMIT, NEGLIGIBLE
+
+SAMPLED = 100_000
+"""Number of rows of the sample of a larger source on which starts are searched and Newton's method
+climbs first, and up to which a lazy frame is collected."""
+
+SPARE = 4
+"""So many times its even share of the sample a part of a source may give: parts differ in size."""
+
+MOST_LEVELS = 1000
+"""Largest number of levels of a factor, or classes, of a source: a design has a column for each."""
+
+MOST_FITS = 100_000
+"""Largest number of starts or resamples of one call: a small fit from so many starts takes a
+quarter of a minute, to so many resamples minutes, others days."""
+
 SAME_HEIGHT = 1e-2
-"""Log-likelihoods that are closer, in natural-log units, are those of one maximum."""
+"""Log-likelihoods that are closer, in natural-log units, are those of one maximum: the likelihood
+ratio is then one percent at most, and a certified fit is a hundred times nearer (`GAIN_LIMIT`)."""
+
+RUN_TOLERANCE = 0.1 * SAME_HEIGHT
+"""Predicted gain at which runs of a search end, so that two of them that come to one maximum have
+the same height."""
 
 
 class SearchRules(NamedTuple):
@@ -44,16 +65,12 @@ class PathRules(NamedTuple):
 
     stationary: float = 1e-6
     """Violation of the conditions of a minimum, in units of the penalty, that counts as 0."""
-    floor: float = 1e-6
-    """Smallest variance of an atom, in variances of y, where there are as many inputs as rows."""
     chosen: int = 6
     """Number of sets of inputs of a path that are searched."""
     added: int = 3
     """Number of inputs that each search adds."""
     followed: int = 3
     """Number of best searches whose paths are followed."""
-    gain: float = 1e-2
-    """Gain in BIC after which the search goes on, the same as `SAME_HEIGHT`."""
     all_zero: float = 1e9
     """Penalty at which every coefficient is zero."""
     matrices: int = 12
@@ -83,8 +100,6 @@ class AlarmRules(NamedTuple):
     90%.  Of a regression with normal errors: an error from the maximum-likelihood variance is
     smaller by the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier
     tails than z."""
-    coarse: int = 10
-    """Real responses with so few values are levels."""
     spike: float = 3.0
     """A value is a spike if it has so many times as many ties as its five neighbours
     on each side."""
@@ -111,8 +126,6 @@ class RoundingRules(NamedTuple):
     """Smallest step, in these errors, that is not one of rounding itself."""
     part: float = 0.125
     """Part of a step to which its multiples are to be known, so that the next one is not meant."""
-    same: float = 1e-9
-    """Relative difference of total weights of two values that is none."""
     share: float = 0.5
     """Share of the residual variance of linear regression that the least variance of steps may be:
     where rounding is all that is left of a line, an expert may be the line."""
@@ -125,31 +138,24 @@ class EMTestRules(NamedTuple):
     """Initial shares of one half of a component that is split: those of Li and Chen (2010)."""
     steps: int = 3
     """Number of EM steps after the constrained maximum: that of Li and Chen (2010)."""
-    tolerance: float = 1e-7
-    """Gain below which EM ends, in natural units of log-likelihood: a thousandth of
-    `GAIN_LIMIT` of the solvers."""
+    tolerance: float = NEGLIGIBLE * GAIN_LIMIT
+    """Gain below which EM ends, in natural units of log-likelihood."""
     most: int = 5000
-    """Largest number of EM steps to the constrained maximum."""
+    """Largest number of EM steps to the constrained maximum: that of the authors' R package
+    MixtureInf."""
 
 
 class RequiredRules(NamedTuple):
     """How the answer of `required_n` is sought."""
 
-    null: float = 1e-10
-    """Eigenvalues of the information, scaled to unit diagonal, that are smaller are 0."""
-    same: float = 1e-9
-    """Experts whose parameters differ by no more are one."""
     nodes: int = 24
     starts: int = 4
     narrow: float = 0.3
     """Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
-    most: float = 1e50
-    """Root of the largest answer."""
     first: float = 1e3
     least: float = 1e2
     largest: float = 1e14
-    looks: int = 12
-    """Numbers of rows: the first, between which others are, and how many are tried at most."""
+    """Numbers of rows: the first, and between which others are."""
     drawn: float = 1e4
     """So many rows are drawn one by one, from any law of the inputs; more are counts
     on a lattice."""

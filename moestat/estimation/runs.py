@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.progress import keep
-from moestat.estimation.rules import SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import RUN_TOLERANCE, SAME_HEIGHT, SEARCH
 from moestat.estimation.starts import into_box
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
@@ -68,7 +68,7 @@ def climb_all(
     problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
 ) -> list[Point]:
     """Where points (m, P) of problems are after so many steps."""
-    newton = Newton(0.1 * SAME_HEIGHT, steps)
+    newton = Newton(RUN_TOLERANCE, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
     return drive(runs, problems, threads)
 
@@ -117,7 +117,7 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
     """A run of so many steps, by the kind of derivatives that a fit would take."""
     family, steps = problem.family, newton.max_iterations
     if family.has_jumps:
-        ran = yield from newton_steps(problem, Objective.OBSERVED, start, 1e-6, steps)
+        ran = yield from newton_steps(problem, Objective.OBSERVED, start, newton.tolerance, steps)
         return ran.theta, -ran.value
     if family.is_regression:
         solver = replace(least_squares(family), max_iterations=steps)

@@ -43,7 +43,7 @@ from moestat.estimation.neighbours import (
     near_planes,
 )
 from moestat.estimation.progress import LOG
-from moestat.estimation.rules import SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import (
     RunEnd,
     SearchRecord,
@@ -53,7 +53,6 @@ from moestat.estimation.runs import (
     some_rows,
 )
 from moestat.estimation.starts import (
-    MOST_STARTS,
     SoftClusterStarts,
     SplitStarts,
     StartRule,
@@ -97,7 +96,7 @@ class Pool:
 
     def __post_init__(self) -> None:
         if self.count is not None:
-            positive_int("pool: count", self.count, maximum=MOST_STARTS)
+            positive_int("pool: count", self.count, maximum=MOST_FITS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -228,7 +227,7 @@ class Moves:
         real_in("moves: gain", self.gain, SAME_HEIGHT)
         for key in ("count", "resamples"):
             if getattr(self, key) is not None:
-                positive_int(f"moves: {key}", getattr(self, key), maximum=MOST_STARTS)
+                positive_int(f"moves: {key}", getattr(self, key), maximum=MOST_FITS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The end, shape (1, P)."""
@@ -435,7 +434,7 @@ def search_of(
         As of `Agreement`, whose own it is by default.
     """
     if count is not None:
-        positive_int("n_starts", count, maximum=MOST_STARTS)
+        positive_int("n_starts", count, maximum=MOST_FITS)
     accepted = Agreement.risk if risk is None else risk
     pools = Moves(Race(Pool(count, more=more)))
     return Agreement(pools, accepted, searches=searches, time_limit=time_limit)

@@ -19,7 +19,7 @@ import numpy as np
 
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import IntArray
-from moestat.base.validate import as_generator, is_mapping, is_sequence, positive_int
+from moestat.base.validate import as_generator, draw_seed, is_mapping, is_sequence, positive_int
 from moestat.estimation.block_fits import SEARCHED, deadline_after, fit_rows
 from moestat.estimation.block_sums import Watch, sum_of
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
@@ -36,6 +36,7 @@ from moestat.estimation.reading.formula import (
 )
 from moestat.estimation.reading.table import Column, Table, missing_values
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rules import MOST_LEVELS, SAMPLED, SPARE
 from moestat.estimation.source_groups import (
     Ends,
     Gathered,
@@ -43,24 +44,16 @@ from moestat.estimation.source_groups import (
     gathered,
     labels_of,
 )
-from moestat.estimation.sources import COLLECTED, Source, digest_of
+from moestat.estimation.sources import Source, digest_of
 from moestat.model.joint import as_likelihood, likelihood_table
+from moestat.solvers.rules import HALF_OF_DIGITS
 
 __all__ = ["SharedSource", "fit_source"]
 
 T = TypeVar("T")
 
-_SAMPLED = COLLECTED
-"""Rows of the sample that transforms learn from, as many as starts are searched on."""
-
-_SPARE = 4
-"""So many times its even share of the sample a part may give: parts differ in size."""
-
 _PIECE = 1 << 16
 """Rows whose designs are in memory at a time for each thread: a part may have many more."""
-
-_MOST_LEVELS = 1000
-"""Levels of a factor at most: a design has a column for each."""
 
 _OPTIONS = (
     *(
@@ -114,7 +107,7 @@ def fit_source(
         deadline = deadline_after(options_of_fit.get("time_limit"))
         generator = as_generator(options_of_fit.get("rng"))
         looks, fits = generator.spawn(2)
-        seed = int(looks.integers(2**63))
+        seed = draw_seed(looks)
         shared = source if isinstance(source, SharedSource) else SharedSource(source)
         chosen, seen = shared.first_pass(asked, seed, missing, count)
         inputs = FormulaInputs.of(asked.formula, asked.terms, seen.sample, asked.scope)
@@ -280,8 +273,8 @@ def _survey(
     if not total:
         raise ValueError("data has no rows")
     LOG.info("first pass over %d rows in %d parts", total, len(rows))
-    few = total <= _SAMPLED
-    most = total if few else _SPARE * _SAMPLED // len(rows) + 1
+    few = total <= SAMPLED
+    most = total if few else SPARE * SAMPLED // len(rows) + 1
     look = partial(_look, coded, groups, most, seed)
     looks: list[_Look] = []
     drawn: list[tuple[Any, Table]] = []
@@ -291,7 +284,7 @@ def _survey(
         if looked.rows:
             drawn.append((looked.keys, looked.drawn))
             ends.append(looked.ends)
-        if sum(keys.size for keys, _ in drawn) > 2 * _SAMPLED:
+        if sum(keys.size for keys, _ in drawn) > 2 * SAMPLED:
             drawn = [_smallest(drawn)]
         if len(ends) > 1:
             ends = [_ends(_stacked(ends), coded, groups)]
@@ -370,9 +363,9 @@ def _ends(table: Table, coded: Sequence[str], groups: str | None) -> Table:
         if column.categorical or column.name in coded:
             plain = values.astype(str) if values.dtype.kind == "O" else values
             places = np.unique(plain, return_index=True)[1]
-            if places.size > _MOST_LEVELS:
+            if places.size > MOST_LEVELS:
                 raise ValueError(
-                    f"data: column {column.name!r} has more than {_MOST_LEVELS} levels; a design"
+                    f"data: column {column.name!r} has more than {MOST_LEVELS} levels; a design"
                     " has a column for each"
                 )
             rows.update(places.tolist())
@@ -388,9 +381,9 @@ def _smallest(drawn: Sequence[tuple[Any, Table]]) -> tuple[Any, Table]:
     """The rows with the smallest keys, in their order: a uniform sample."""
     keys = np.concatenate([part for part, _ in drawn])
     table = _stacked([part for _, part in drawn])
-    if keys.size <= _SAMPLED:
+    if keys.size <= SAMPLED:
         return keys, table
-    smallest = np.sort(np.argpartition(keys, _SAMPLED)[:_SAMPLED])
+    smallest = np.sort(np.argpartition(keys, SAMPLED)[:SAMPLED])
     return keys[smallest], table.at(smallest)
 
 
@@ -456,7 +449,7 @@ def _check_by_row(
         ]
     for name, whole, part in pairs:
         if whole.dtype.kind in "biuf" and not np.allclose(
-            whole.astype(float), part.astype(float), rtol=1e-9, atol=0.0, equal_nan=True
+            whole.astype(float), part.astype(float), rtol=HALF_OF_DIGITS, atol=0.0, equal_nan=True
         ):
             raise ValueError(
                 f"formula: {name!r} in one row depends on other rows, which are not in memory"
@@ -671,7 +664,7 @@ def _noted(result: MoEResults, inputs: FormulaInputs, seen: _Seen) -> MoEResults
         return result
     message = (
         f"{', '.join(learnt)}: centres, scales and knots are those of a random sample of"
-        f" {_SAMPLED:,} of {seen.rows:,} rows, together with the rows at the ends of each column;"
+        f" {SAMPLED:,} of {seen.rows:,} rows, together with the rows at the ends of each column;"
         " they are part of the model, and another seed may give slightly different ones"
     )
     kinds = (*(result.kinds or ("",) * len(result.notes)), "")

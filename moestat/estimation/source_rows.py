@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.memory import check_room
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator
+from moestat.base.validate import as_generator, draw_seed
 from moestat.estimation.block_rows import BlockRows, Reader
 from moestat.estimation.blocks import Block
 from moestat.estimation.data import Data
@@ -59,11 +59,11 @@ def values_of_source(
     """
     rows: BlockRows = result.source
     check_room(
-        16.0 * rows.totals.given * max(1, result.family.n_experts),
+        2 * FLOAT_BYTES * rows.totals.given * max(1, result.family.n_experts),
         f"{name}: values of {rows.totals.given:,} rows",
         f"; take those of a sample, at_sample().{name}",
     )
-    seed = None if rng is None else int(as_generator(rng).integers(2**63))
+    seed = None if rng is None else draw_seed(as_generator(rng))
     work = partial(_answered, replace(result, source=None), rows.reader, answer, seed)
     with _told():
         found = list(rows.visit(work, name))

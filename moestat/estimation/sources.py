@@ -21,13 +21,11 @@ import numpy as np
 from moestat.estimation.block_sums import Watch, sum_in_tree, sum_on_workers
 from moestat.estimation.blocks import Block, Blocks, dask_client, in_order
 from moestat.estimation.reading.table import Column, Table, as_column, as_table, levels_of_arrow
+from moestat.estimation.rules import SAMPLED
 
-__all__ = ["COLLECTED", "LazySource", "MemorySource", "Source", "as_source", "digest_of"]
+__all__ = ["LazySource", "MemorySource", "Source", "as_source", "digest_of"]
 
 T = TypeVar("T")
-
-COLLECTED = 100_000
-"""Rows up to which a lazy frame is collected: the sample of a larger source holds as many."""
 
 _SLICE = 1 << 18
 """Rows of a slice of a lazy frame: a scan of files skips to it, and threads hold one each."""
@@ -347,7 +345,7 @@ class LazySource(_InThreads):
     @property
     def is_small(self) -> bool:
         """Whether all rows are in memory anyway, so that a result may keep them."""
-        return self._count <= COLLECTED
+        return self._count <= SAMPLED
 
     def rows(self) -> list[int]:
         """Number of rows of each part."""

@@ -19,17 +19,18 @@ from moestat.model.family import Family
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.rules import EPSILON
 from moestat.solvers.solution import Solution
 
-__all__ = ["Standardised", "data_units", "standardise"]
+__all__ = ["LEAST_VARIANCE", "Standardised", "data_units", "standardise"]
 
 _WIDER = 1e3
 """The default box is so many times as wide as the compact box of the papers."""
 
-_LEAST_VARIANCE = 1e-6
+LEAST_VARIANCE = 1e-6
 """Smallest variance of an atom, in residual variances of the linear regression of y on x."""
 
-_FINEST = 1e-16
+_FINEST = 0.5 * EPSILON
 """Smallest share of the variance of y that float64 leaves to residuals."""
 
 
@@ -66,7 +67,7 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
             box[name] = (low, high)
         elif channel.log:
             left = _residual_share(data)[family.response_of[c]]
-            floor = max(_LEAST_VARIANCE * left, _FINEST) * unit**2
+            floor = max(LEAST_VARIANCE * left, _FINEST) * unit**2
             box[name] = (floor, high * unit**2)
             if linked.flat[family.response_of[c]] and name in powers:
                 # Of a response with a link the mean is its unit.
@@ -158,7 +159,7 @@ def standardise(original: Problem, least: Mapping[str, float] | None = None) -> 
         if name not in (least or {}) or name in family.given:
             continue
         low, high = box[name]
-        raised = min((least or {})[name] / unit**2, ROUNDING.share * low / _LEAST_VARIANCE)
+        raised = min((least or {})[name] / unit**2, ROUNDING.share * low / LEAST_VARIANCE)
         if raised > low:
             box[name] = (raised, high)
             resolved.add(name)

@@ -14,7 +14,7 @@ from moestat.estimation.inference.delta import normal_reach
 from moestat.estimation.naming import Term, named_terms, reference_positions
 from moestat.estimation.random_effects import component_cells, effects_term, is_factor
 from moestat.estimation.relabel import mean_weights
-from moestat.estimation.tables import Row, Sheet, significant
+from moestat.estimation.tables import Row, Sheet, as_percent, significant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -321,9 +321,9 @@ def _higher(p: float | None) -> list[tuple[str, ...]]:
     """The probability of a higher maximum, where it is estimated, as a round percentage."""
     if p is None:
         return []
-    return [
-        ("Higher maximum", "probability " + (f"about {p:.0%}" if p >= 0.01 else "< 1%"), "", "")
-    ]
+    shown = as_percent(p)
+    about = "" if shown.startswith("<") else "about "
+    return [("Higher maximum", f"probability {about}{shown}", "", "")]
 
 
 def _sparse_notes(result: Any) -> list[str]:

@@ -17,7 +17,7 @@ from moestat.base.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Row", "Sheet", "labelled", "significant"]
+__all__ = ["Row", "Sheet", "as_percent", "labelled", "significant"]
 
 _WIDTH = 78
 """Columns of text that a terminal of 80 shows without a break."""
@@ -152,6 +152,12 @@ class Sheet:
 
     def _repr_latex_(self) -> str:
         return self.as_latex()
+
+
+def as_percent(p: float) -> str:
+    """A probability in whole percents, of which 0 would say that it is none."""
+    text = f"{p:.0%}"
+    return "< 1%" if text == f"{0.0:.0%}" else text
 
 
 def significant(value: float, digits: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from moestat.base.door import door, doors
-from moestat.base.memory import check_room
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.registry import Maker, Registry, made
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, is_sequence, positive_int, real_in, short
@@ -255,7 +255,7 @@ def _check_sizes(n: int, n_features: int) -> None:
     """Refuse what are no numbers of rows and inputs, or more than fit into memory."""
     positive_int("n", n, 0, None)
     positive_int("n_features", n_features)
-    check_room(8.0 * n * n_features, f"n = {n:g} rows of {n_features} inputs")
+    check_room(FLOAT_BYTES * n * n_features, f"n = {n:g} rows of {n_features} inputs")
 
 
 @lru_cache(maxsize=32)

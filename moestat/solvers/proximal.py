@@ -28,7 +28,14 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compile_loop
 from moestat.model.family import Family
 from moestat.solvers.problem import Objective, Problem, Request, Sample
-from moestat.solvers.rules import NEGLIGIBLE, SQUARES, TRUST, ZERO_CURVATURE
+from moestat.solvers.rules import (
+    HALF_OF_DIGITS,
+    NEGLIGIBLE,
+    NEWTON_TOLERANCE,
+    SQUARES,
+    TRUST,
+    ZERO_CURVATURE,
+)
 
 __all__ = ["Groups", "SparseProblem", "Stationary", "slopes_of"]
 
@@ -36,9 +43,8 @@ _ITERATIONS = 200
 """Largest number of steps of one fit; on a path, where a fit starts from its neighbour, it takes
 three to ten."""
 
-_STATIONARY = 1e-9
-"""Gradient per row, in standardised coordinates, that counts as 0: as the tolerance of Newton's
-method."""
+_STATIONARY = NEWTON_TOLERANCE
+"""Gradient per row, in standardised coordinates, that counts as 0."""
 
 _POWERS = {"nu": 2.0, "phi": 2.0, "sigma": 1.0}
 """Scales of likelihoods by their blocks' names: power of the scale."""
@@ -50,9 +56,9 @@ still a descent step."""
 _LARGEST = 1.0 / ZERO_CURVATURE
 """Largest damping: curvatures that are smaller count as zero beside it."""
 
-_FLAT = 1e-8
-"""Smallest curvature, as a share of the largest: the root of float64's rounding.  Smaller ones are
-replaced by it so that the model has a minimum."""
+_FLAT = HALF_OF_DIGITS
+"""Smallest curvature, as a share of the largest.  Smaller ones are replaced by it so that the model
+has a minimum."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,20 @@ QUASI_NEWTON_STEPS = 5000
 """Default number of steps of these solvers: ten times the parameters of the largest published fits,
 576, where a quadratic takes as many steps as it has parameters."""
 
+EPSILON = float(np.finfo(np.float64).eps)
+"""Distance of 1 from the next larger number of float64."""
+
+BELOW_ONE = 1.0 - float(np.finfo(np.float64).epsneg)
+"""Largest number of float64 below 1: a probability that is not 1."""
+
+HALF_OF_DIGITS = float(np.sqrt(EPSILON))
+"""Root of float64's rounding: numbers that agree in half of their digits differ by this part."""
+
+DIFFERENCE_STEP = float(np.cbrt(EPSILON))
+"""Half of a central difference, as a part of the unit of its argument: the step at which rounding,
+epsilon over the step, and curvature, the step squared, are of one size, 4e-11 (Nocedal and Wright
+2006, Sec. 8.1)."""
+
 TINY = 1e-300
 """Keeps divisors from 0: above the smallest number of float64 by 1e8, so that quotients stay finite
 for numbers up to 1e8."""
@@ -205,9 +219,9 @@ class DetailRules(NamedTuple):
     previewed: int = 2000
     """Smallest number of rows of a preview: with fewer, an atom too many finds a place of its
     own."""
-    ridge: float = 1e-8
-    """Part of a metric's diagonal that is added to it, the root of float64's rounding, so that a
-    constant input leaves the metric definite."""
+    ridge: float = HALF_OF_DIGITS
+    """Part of a metric's diagonal that is added to it, so that a constant input leaves the metric
+    definite."""
 
 
 class WorkRules(NamedTuple):

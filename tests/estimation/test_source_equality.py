@@ -24,7 +24,7 @@ GROUPS = 300
 @pytest.fixture(autouse=True)
 def lazy_frames_are_sources(monkeypatch):
     """Lazy frames of any size are read in parts, as long ones are, and slices are short."""
-    monkeypatch.setattr("moestat.estimation.sources.COLLECTED", 0)
+    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", 0)
     monkeypatch.setattr("moestat.estimation.sources._SLICE", 211)
 
 
@@ -165,7 +165,7 @@ def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, 
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
     monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 500)
-    monkeypatch.setattr("moestat.estimation.source_fits._SAMPLED", 500)
+    monkeypatch.setattr("moestat.estimation.source_fits.SAMPLED", 500)
     monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 37)
 
 

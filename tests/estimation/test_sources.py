@@ -25,7 +25,7 @@ N = 3000
 @pytest.fixture(autouse=True)
 def lazy_frames_are_sources(monkeypatch):
     """Lazy frames of any size are read in parts here, as long ones are."""
-    monkeypatch.setattr("moestat.estimation.sources.COLLECTED", 0)
+    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", 0)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_missing_rows_are_dropped_and_counted_or_refused_as_in_memory(gaps):
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
     monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 800)
-    monkeypatch.setattr("moestat.estimation.source_fits._SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.source_fits.SAMPLED", 800)
     monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 170)
 
 
@@ -414,7 +414,7 @@ def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         assert not fit_formula(formula, lazy, **how).has_rows
-    monkeypatch.setattr("moestat.estimation.sources.COLLECTED", N)
+    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", N)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         result = fit_formula(formula, lazy, **how)

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator, positive_int, real_in, short
+from moestat.base.validate import as_generator, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
 from moestat.estimation.block_passes import Passes
 from moestat.estimation.block_rows import BlockRows
@@ -19,12 +19,12 @@ from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.found import Found, found
 from moestat.estimation.inference.resampling import (
-    MOST_RESAMPLES,
     parametric_samples,
     refit,
     reweighted_samples,
 )
 from moestat.estimation.progress import reported
+from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.tables import labelled, significant
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class BootstrapResult:
         moved = moved.mean(axis=0) - moved
         spread = np.sum(moved**2, axis=0) ** 1.5
         third = np.sum(moved**3, axis=0)
-        acceleration = np.divide(third, 6.0 * spread, out=np.zeros_like(third), where=spread > 0)
+        acceleration = np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0)
         out = np.empty((self.estimate.size, 2))
         for side, q in enumerate(ndtri(sides)):
             shifted = bias + (bias + q) / (1.0 - acceleration * (bias + q))
@@ -321,7 +321,7 @@ def bootstrap(
     >>> bool(np.all(np.abs(again.bse[2:] / result.bse[2:] - 1) < 0.35))
     True
     """
-    count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
+    count = positive_int("n_resamples", n_resamples, maximum=MOST_FITS)
     if kind not in BOOTSTRAPS:
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {short(kind)}")
     inner = found(result, mode=True, passes=True)
@@ -330,7 +330,7 @@ def bootstrap(
     if isinstance(data, BlockRows):
         _check_on_source(kind, groups, result.data.groups is not None)
         how = "pairs" if kind == "cluster" else kind
-        samples = data.resamples(how, count, int(generator.integers(2**62)))
+        samples = data.resamples(how, count, draw_seed(generator))
         target = Passes(data.threads if threads is None else positive_int("threads", threads))
     else:
         groups_of_fit, groups = result.data.groups, result._of_rows("groups", groups)

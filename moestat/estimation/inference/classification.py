@@ -14,8 +14,8 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.covariance import rows_of_scores
-from moestat.estimation.inference.delta import ERROR_STEP
 from moestat.estimation.inference.found import Found, found
+from moestat.solvers.rules import DIFFERENCE_STEP
 
 __all__ = ["ASSIGNMENTS", "FirstStep", "assigned", "classification_errors", "first_step"]
 
@@ -49,7 +49,9 @@ class FirstStep:
 
     def at(self, direction: int, side: float) -> tuple[FloatArray, FloatArray]:
         """Prior and posterior probabilities (m, k) at parameters moved along a column of L."""
-        theta = self.inner.theta + side * ERROR_STEP * self.inner.known.determined[:, direction]
+        theta = (
+            self.inner.theta + side * DIFFERENCE_STEP * self.inner.known.determined[:, direction]
+        )
         return _probabilities(self.inner, theta)
 
     def derivative(self, function: Any) -> FloatArray:
@@ -60,7 +62,7 @@ class FirstStep:
         ]
         if not sides:
             return np.zeros((np.size(function(self.prior, self.posterior)), 0))
-        return np.column_stack([(up - down) / (2.0 * ERROR_STEP) for up, down in sides])
+        return np.column_stack([(up - down) / (2.0 * DIFFERENCE_STEP) for up, down in sides])
 
 
 def _probabilities(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

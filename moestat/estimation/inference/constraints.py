@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import short
+from moestat.base.validate import listed, short
 
 __all__ = ["equations", "linear_constraints"]
 
@@ -93,9 +93,8 @@ def _linear(
     except (SyntaxError, UnicodeError, KeyError, TypeError):
         unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
         reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
-        known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
         raise ValueError(
-            f"{argument}: cannot read {short(text)}: {reason}; parameters are {known}"
+            f"{argument}: cannot read {short(text)}: {reason}; parameters are {listed(names)}"
         ) from None
     return row[:-1], float(row[-1])
 

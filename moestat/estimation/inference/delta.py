@@ -12,10 +12,10 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.model.family import Family
 from moestat.model.plain import blocks_of, predictors, weights
+from moestat.solvers.rules import DIFFERENCE_STEP
 
 __all__ = [
     "COMPLEX_STEP",
-    "ERROR_STEP",
     "features",
     "gradients",
     "normal_reach",
@@ -27,13 +27,8 @@ _ROWS = 4096
 """Rows whose derivatives are in memory at a time."""
 
 COMPLEX_STEP = 1e-100
-"""A complex step has no rounding error: it need only be small."""
-
-ERROR_STEP = 1e-4
-"""Half of a difference along a standard error: an error of 1e-8 of the derivative."""
-
-_SIDE = 1e-5
-"""Step of a predictor of size 1 within one expert: an error of 1e-10 of the change of its mean."""
+"""A complex step subtracts nothing, so that it has no rounding error (Squire and Trapp 1998): its
+square, 1e-200, is below the rounding of every number, and is one of float64."""
 
 
 def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, Any]:
@@ -55,7 +50,9 @@ def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, A
     eta = np.concatenate([eta[:, None], extra], axis=1)
     mean = likelihood.spread(eta.real)[0]
     if np.iscomplexobj(eta):
-        side = _SIDE * (1.0 + np.abs(np.where(eta.imag != 0.0, eta.real, 0.0)).max(axis=1))
+        side = DIFFERENCE_STEP * (
+            1.0 + np.abs(np.where(eta.imag != 0.0, eta.real, 0.0)).max(axis=1)
+        )
         step = side[:, None] * eta.imag / COMPLEX_STEP
         sides = (likelihood.spread(eta.real + sign * step)[0] for sign in (1.0, -1.0))
         mean = mean + 1j * COMPLEX_STEP * (next(sides) - next(sides)) / (2.0 * side)

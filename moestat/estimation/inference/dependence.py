@@ -83,7 +83,7 @@ def dependence_in_groups(
         both = _pairs(x * r, grouping)
         T = np.sum(sums.posterior * both, axis=0)
         pairs = _pairs(np.abs(x)[None, :], grouping)[0]
-        fitted = np.linalg.lstsq(root * sums.scores, root[:, 0] * T, rcond=1e-10)[0]
+        fitted = np.linalg.lstsq(root * sums.scores, root[:, 0] * T)[0]
         spread = np.sqrt(weight @ (T - sums.scores @ fitted) ** 2)
         z[c] = weight @ T / max(float(spread), TINY)
         correlation[c] = weight @ T / max(float(weight @ pairs), TINY)

@@ -22,6 +22,7 @@ from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.rules import BELOW_ONE
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 
 __all__ = [
@@ -59,7 +60,7 @@ def quantile_residuals(
     at = np.arange(label.size)
     high = cumulative[at, label]
     u = high - as_generator(rng).random(label.size) * probability[at, label]
-    return ndtri(np.clip(u, 1e-16, 1.0 - 1e-16))
+    return ndtri(np.clip(u, 1.0 - BELOW_ONE, BELOW_ONE))
 
 
 def expert_residuals(

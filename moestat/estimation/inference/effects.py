@@ -11,11 +11,9 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import equations, linear_constraints
 from moestat.estimation.inference.delta import gradients, normal_reach
+from moestat.solvers.rules import DIFFERENCE_STEP
 
 __all__ = ["Effects", "marginal_effects", "t_test"]
-
-_STEP = 1e-4
-"""Half of a difference in an input, in its standard deviations: an error of 1e-8 of the effect."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +125,8 @@ def _changes(result: Any, dummy: bool) -> Iterator[tuple[str, list[FloatArray], 
         if levels is None and dummy and np.isin(values, (0.0, 1.0)).all():
             yield str(shown), [inputs(name, np.full_like(values, one)) for one in (0, 1)], 1.0
         elif levels is None:
-            half, low, high = _STEP * float(np.std(values) or 1.0), values.min(), values.max()
+            half = DIFFERENCE_STEP * float(np.std(values) or 1.0)
+            low, high = values.min(), values.max()
             # Splines end where the data do.
             ends = [np.clip(values + side, low, high) for side in (-half, half)]
             yield str(shown), [inputs(name, end) for end in ends], ends[1] - ends[0]

@@ -8,13 +8,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.progress import reported
 from moestat.estimation.rules import EM_TEST
-from moestat.solvers.rules import TINY
+from moestat.solvers.rules import EPSILON, TINY
 
 __all__ = ["KERNELS", "EMTest", "Kernel", "em_test", "make_kernel"]
 
@@ -33,8 +34,26 @@ class Kernel:
     allowed: tuple[float, float]  # between what responses lie
 
 
+_DEPTH = -2.0 * float(np.log(EPSILON))
+"""How far integrals go: to where a density has fallen by this power of e, the square of float64's
+rounding, so that products with powers of a score fall below it, too."""
+
+_NODES = 12
+"""Gauss nodes of an interval, exact up to degree 23."""
+
+_HOMOGENEITY = 0.54
+"""Penalty for one component: Li and Chen (2010), p. 1087, as in their R package MixtureInf
+(`emtest.pois` and its like), which names Chen and Li (2011) for its formulas."""
+
+_ORDER_TWO = (5.0, -10.6, -123.0)
+"""Coefficients of the penalty for two components, of 1, of the correlation and of one over the
+number of rows, from the same place."""
+
+
 def _counts(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    y = np.arange(np.ceil(high + 40.0 * np.sqrt(high + 1.0) + 40.0))
+    """All counts up to where Bernstein's inequality bounds the rest by ``exp(-_DEPTH)``."""
+    third = _DEPTH / 3.0
+    y = np.arange(np.ceil(high + third + np.sqrt(third**2 + 2.0 * _DEPTH * high)) + 1.0)
     return y, np.ones_like(y)
 
 
@@ -52,8 +71,9 @@ def _poisson(_: float) -> Kernel:
 
 def _exponential(_: float) -> Kernel:
     def nodes(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-        edges = np.geomspace(1e-12 * low, 60.0 * high, 400)
-        return _gauss(np.concatenate([[0.0], edges]))
+        least = EPSILON * low
+        doublings = np.arange(np.ceil(np.log2(_DEPTH * high / least)) + 1.0)
+        return _gauss(np.append(0.0, least * 2.0**doublings))
 
     return Kernel(
         "exponential",
@@ -66,8 +86,9 @@ def _exponential(_: float) -> Kernel:
 
 def _normal(deviation: float) -> Kernel:
     def nodes(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-        count = int(np.ceil((high - low) / deviation)) + 24
-        return _gauss(np.linspace(low - 12 * deviation, high + 12 * deviation, count))
+        reach = np.sqrt(2.0 * _DEPTH) * deviation
+        count = int(np.ceil((high - low + 2.0 * reach) / deviation))
+        return _gauss(np.linspace(low - reach, high + reach, count + 1))
 
     constant = np.log(deviation) + 0.5 * np.log(2.0 * np.pi)
     return Kernel(
@@ -102,7 +123,7 @@ def _binomial(trials: float) -> Kernel:
 
 def _gauss(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes of each interval."""
-    unit, mass = np.polynomial.legendre.leggauss(12)
+    unit, mass = np.polynomial.legendre.leggauss(_NODES)
     half = 0.5 * np.diff(edges)[:, None]
     return (edges[:-1, None] + half * (1.0 + unit)).ravel(), (half * mass).ravel()
 
@@ -240,15 +261,14 @@ def _test(y: Any, n_components: int, law: Kernel, verbose: bool) -> EMTest:
 
 
 def _penalty(n_components: int, correlation: float, size: int) -> float:
-    """Factor of the penalty on unequal shares: Li and Chen (2010), from their simulations.
+    """Factor of the penalty on unequal shares, which the authors chose by simulation.
 
     For one component it is a constant.  For two it is half a logistic function of the correlation
-    of the limit's coordinates and of the number of rows, with the authors' coefficients.
+    of the limit's coordinates and of the number of rows.
     """
     if n_components == 1:
-        return 0.54
-    tilt = 5.0 - 10.6 * correlation - 123.0 / size
-    return float(0.5 / (1.0 + np.exp(-tilt)))
+        return _HOMOGENEITY
+    return 0.5 * float(expit(np.dot(_ORDER_TWO, (1.0, correlation, 1.0 / size))))
 
 
 def _posterior(
@@ -284,7 +304,7 @@ def _climbed(
 def _averages(tau: FloatArray, y: FloatArray, before: FloatArray) -> FloatArray:
     """Means of the components; one without mass stays where it was."""
     mass = tau.sum(axis=1)
-    return np.where(mass > 1e-10, tau @ y / np.maximum(mass, 1e-10), before)
+    return np.where(mass > TINY, tau @ y / np.maximum(mass, TINY), before)
 
 
 def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, FloatArray, float]:
@@ -298,7 +318,7 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
         at = min(max(int(share * y.size), 1), y.size - 1)
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
-            means = np.maximum(means, 1e-3 * y.mean())
+            means = np.maximum(means, y.mean() / y.size)  # EM never leaves a mean of 0
         climbs.append(
             _climbed(law, y, np.array([share, 1.0 - share]), means, lambda masses: masses)
         )

@@ -15,7 +15,7 @@ from moestat.estimation.rules import DOUBT
 from moestat.model.family import Family
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem, Sample
-from moestat.solvers.rules import ZERO_CURVATURE
+from moestat.solvers.rules import BFGS, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 
 __all__ = [
@@ -29,11 +29,8 @@ __all__ = [
     "without_spare_columns",
 ]
 
-_FLAT = 1e-4
-"""Information along a direction that moves the predictors by 1: a standard error above 100."""
-
-_PART, _SEEN = 1e-6, 1e-3
-"""Parts of a unit vector along null directions, and along flat ones, that are not rounding."""
+_SEEN = 1e-3
+"""Part of a unit vector along flat directions that is not rounding."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +72,11 @@ class Identified:
 
     def related(self, rows: FloatArray) -> np.ndarray:
         """Whether derivatives (q, P) have a part along a linear relation among inputs, (q,)."""
-        return (_norm(rows @ self.aliased) > _PART * _norm(rows * self.unit))[:, 0]
+        return (_norm(rows @ self.aliased) > DOUBT.part * _norm(rows * self.unit))[:, 0]
 
     def seen(self, rows: FloatArray) -> np.ndarray:
         """Whether derivatives (q, P) have no part along what the data do not tell, shape (q,)."""
-        bound = np.any(np.abs(rows[:, self.held]) > _PART * _norm(rows), axis=1)
+        bound = np.any(np.abs(rows[:, self.held]) > DOUBT.part * _norm(rows), axis=1)
         return self.definite & ~(bound | self.untold(rows))
 
     def open(self, rows: FloatArray) -> np.ndarray:
@@ -194,9 +191,9 @@ def identified(
     estimated = (lower < upper) & (wide | ~given)
     ties = [tie for tie in family.ties if estimated[tie].all()]
     unit, null, _ = _basis(metric, estimated, ties)
-    related = np.any(np.abs(null) > _PART * unit[:, None], axis=1)
+    related = np.any(np.abs(null) > DOUBT.part * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
-    sort = partial(_sorted, information, metric, _FLAT if absolute else 0.0, ties)
+    sort = partial(_sorted, information, metric, BFGS.flattest if absolute else 0.0, ties)
     held, ended = on & given, on & ~given & _limits(family)
     flat, determined, whitened, definite = sort(estimated & ~held & ~ended)
     if on.any() and not definite:

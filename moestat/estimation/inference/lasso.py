@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.door import door, doors
-from moestat.base.figures import new_axes
+from moestat.base.figures import REFERENCE, new_axes
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
@@ -27,6 +27,7 @@ from moestat.estimation.inference.selection import (
 )
 from moestat.estimation.inference.sparse import SparseData
 from moestat.estimation.naming import parameter_names
+from moestat.estimation.priors import Prior
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
@@ -165,11 +166,10 @@ class LassoPath:
             named = j in largest and inner[place, j] != 0.0
             style: dict[str, Any] = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
             if not named:
-                style |= {"color": "0.75", "zorder": 1}
+                style |= {"color": "0.75", "zorder": 1, **REFERENCE}
             label = self.param_names[j] if named else None
-            width = 1.6 if named else 0.7
-            ax.plot(self.penalties, inner[:, j], label=label, linewidth=width, **style)
-        ax.axvline(self.penalties[place], color="0.4", linestyle="--", linewidth=0.8)
+            ax.plot(self.penalties, inner[:, j], label=label, **style)
+        ax.axvline(self.penalties[place], color="0.4", linestyle="--", **REFERENCE)
         ax.set_xscale("log")
         ax.invert_xaxis()
         ax.set(xlabel="penalty per row", ylabel="standardised coefficient")
@@ -195,7 +195,7 @@ def lasso_path(
     l1_ratio: float = 1.0,
     together: str = "coefficients",
     gate_factor: float = 1.0,
-    variance: float | None = 3.0,
+    variance: float | None = Prior.variance,
     penalties: Any = None,
     n_penalties: int = 40,
     smallest: float | None = None,
@@ -307,7 +307,7 @@ def lasso_path(
     with reported("lasso_path", verbose) as report, ONE_THREAD:
         made = SparseData(fitted_family, fitted_data, *how)
         least = smallest if smallest is not None else _SMALLEST[int(made.is_wide)]
-        grid: Any = count, real_in("smallest", least, 1e-6, 1.0)
+        grid: Any = count, real_in("smallest", least, 0.0, 1.0, open_low=True)
         if penalties is not None:
             grid = np.unique(as_numbers("penalties", penalties).ravel())[::-1]
             if not grid.size or not 0.0 <= grid[-1] <= grid[0] < np.inf:
@@ -333,7 +333,7 @@ def _checked(l1_ratio: Any, together: Any, gate_factor: Any, variance: Any) -> _
     return (
         real_in("l1_ratio", l1_ratio, 0.0, 1.0),
         together,
-        real_in("gate_factor", gate_factor, 0.0, 1e6),
+        real_in("gate_factor", gate_factor, 0.0),
         variance,
     )
 

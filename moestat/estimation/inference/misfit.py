@@ -21,6 +21,7 @@ from moestat.estimation.data import Data
 from moestat.estimation.inference.dependence import bounded, dependence_in_groups
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.identified import Identified
+from moestat.estimation.reading.hints import FEW_LEVELS
 from moestat.estimation.relabel import mean_weights
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
@@ -140,7 +141,7 @@ def _of_responses(fit: _Checked) -> Iterator[Misfit]:
         return  # with random effects residuals of rows depend on each other
     if fit.is_real:
         values, _ = np.unique(fit.y, return_counts=True)
-        if values.size <= ALARM.coarse < len(fit.y) / ALARM.enough:
+        if values.size <= FEW_LEVELS < len(fit.y) / ALARM.enough:
             yield (
                 MisfitWarning,
                 f"y takes only {values.size} values, which no continuous distribution describes:"
@@ -189,12 +190,12 @@ def _long_tails(r: FloatArray) -> bool:
     n = float(r.size)
     mean, variance = 3.0 * (n - 1) / (n + 1), 24.0 * n * (n - 2) * (n - 3)
     variance /= (n + 1) ** 2 * (n + 3) * (n + 5)
-    skew = 6.0 * (n * n - 5 * n + 2) / ((n + 7) * (n + 9))
-    skew *= np.sqrt(6.0 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
-    a = 6.0 + 8.0 / skew * (2.0 / skew + np.sqrt(1.0 + 4.0 / skew**2))
+    skew = 6 * (n * n - 5 * n + 2) / ((n + 7) * (n + 9))
+    skew *= np.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
+    a = 6 + 8 / skew * (2.0 / skew + np.sqrt(1.0 + 4.0 / skew**2))
     x = (_kurtosis(r) - mean) / np.sqrt(variance)
     cube = (1.0 - 2.0 / a) / (1.0 + x * np.sqrt(2.0 / (a - 4.0)))
-    z = (1.0 - 2.0 / (9.0 * a) - np.cbrt(cube)) / np.sqrt(2.0 / (9.0 * a))
+    z = (1.0 - 2 / (9 * a) - np.cbrt(cube)) / np.sqrt(2 / (9 * a))
     return bool(z > -special.ndtri(ALARM.level))
 
 

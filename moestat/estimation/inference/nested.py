@@ -20,12 +20,9 @@ from moestat.estimation.inference.hypotheses import (
 from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
-from moestat.solvers.rules import ZERO_CURVATURE
+from moestat.solvers.rules import GAIN_LIMIT, HALF_OF_DIGITS, ZERO_CURVATURE
 
 __all__ = ["check_same_data", "lr_test", "score_test"]
-
-_ALIKE = 1e-8
-"""Part of an input, in its standard deviations, that rounding leaves outside of a span."""
 
 
 @door(restricted="MoEResults | RestrictedFit", full="MoEResults")
@@ -102,14 +99,14 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
     if laws[0] != laws[1] and not _are_nested(*laws):
         refuse("likelihood")
     offsets = [_offset(result) for result in (small, large)]
-    if not np.allclose(*offsets, rtol=_ALIKE, atol=0.0):
+    if not np.allclose(*offsets, rtol=HALF_OF_DIGITS, atol=0.0):
         refuse("offset")
     # Every input of the smaller model is a linear function of those of the larger one.
     inputs = [rows.X - rows.X.mean(axis=0) for rows in (one, two)]
     size = [np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny) for X in inputs]
     part, whole = (X / unit for X, unit in zip(inputs, size, strict=True))
     left = part - whole @ np.linalg.lstsq(whole, part)[0]
-    if np.abs(left).max(initial=0.0) > _ALIKE:
+    if np.abs(left).max(initial=0.0) > HALF_OF_DIGITS:
         refuse(f"inputs, or {names[0]} to some of them")
 
 
@@ -136,7 +133,7 @@ def check_inside(small: Any, large: Any) -> None:
     for name in family.given:
         given[family.blocks[name]] = True
     given |= lower == upper
-    room = _ALIKE * np.maximum(1.0, np.abs(theta))
+    room = HALF_OF_DIGITS * np.maximum(1.0, np.abs(theta))
     outside = given & ((theta < lower - room) | (theta > upper + room))
     apart = np.abs(family.pin(theta) - theta) > room
     for tie in family.ties:
@@ -149,7 +146,7 @@ def check_inside(small: Any, large: Any) -> None:
             f" exclude its estimate, by {names}"
         )
     embedded_llf, restricted_llf = llf_at(large, theta), small.llf
-    if not abs(embedded_llf - restricted_llf) <= 1e-4 + 1e-9 * abs(restricted_llf):
+    if not abs(embedded_llf - restricted_llf) <= GAIN_LIMIT + HALF_OF_DIGITS * abs(restricted_llf):
         raise ValueError(
             "restricted is not a special case of full: no parameters of the full model give the"
             f" restricted density ({small.family.gate.name} gate against {family.gate.name}, or"

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from moestat.base.memory import check_room
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
 from moestat.estimation.block_passes import Passes
@@ -155,7 +155,7 @@ def _middle_of_labels(
             else:
                 sums[labels] = sums.get(labels, 0.0) + total
         check_room(
-            8.0 * len(sums) * family.n_params,
+            FLOAT_BYTES * len(sums) * family.n_params,
             f"groups: sums of scores of {len(sums):,} groups",
             "; take HC0, or larger groups",
         )

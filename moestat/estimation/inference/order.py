@@ -18,10 +18,11 @@ from moestat.estimation.fitting import Settings
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.found import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
-from moestat.estimation.inference.resampling import MOST_RESAMPLES, parametric_samples
+from moestat.estimation.inference.resampling import parametric_samples
 from moestat.estimation.priors import Prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.searching import GrownStarts, Race
 from moestat.estimation.starts import GivenStarts
 from moestat.model.family import Family
@@ -153,7 +154,7 @@ def bootstrap_lrt(
     >>> bootstrap_lrt(one, two, 19, rng=0).pvalue > 0.05
     True
     """
-    count = positive_int("n_resamples", n_resamples, maximum=MOST_RESAMPLES)
+    count = positive_int("n_resamples", n_resamples, maximum=MOST_FITS)
     prior = small.prior
     if not isinstance(prior, Prior) or prior != large.prior:
         for result in (small, large):

@@ -16,7 +16,7 @@ from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
-from moestat.solvers.rules import TINY, ZERO_CURVATURE
+from moestat.solvers.rules import BELOW_ONE, EPSILON, HALVINGS, TINY, ZERO_CURVATURE
 
 __all__ = [
     "Prediction",
@@ -41,8 +41,8 @@ _OUT_OF_SPAN = 1e-5
 _AT_END = 1e-3
 """Distance of a share or of a mean of counts from its least or largest value that is none."""
 
-_HALVINGS = 2000
-"""More than bisection needs from one end of float64 to the other."""
+_HALVINGS = int(np.ptp([np.finfo(np.float64).minexp, np.finfo(np.float64).maxexp])) + HALVINGS
+"""As many as bisection needs from one end of float64 to the other."""
 
 
 @doors
@@ -135,7 +135,7 @@ class Prediction:
         if not np.isfinite(high):
             with np.errstate(over="ignore"):
                 return low + above[..., None] * np.exp((half / above)[..., None] * sides)
-        p = np.clip(above / (high - low), TINY, 1.0 - 1e-16)
+        p = np.clip(above / (high - low), TINY, BELOW_ONE)
         move = (half / (high - low) / (p * (1.0 - p)))[..., None] * sides
         return low + (high - low) * expit((np.log(p) - np.log1p(-p))[..., None] + move)
 
@@ -432,7 +432,7 @@ def mixture_quantile(
 ) -> FloatArray:
     """The least response (n,) that is not exceeded with probability q, by bisection.
 
-    It begins with Cantelli's bounds of the components, and ends at the count, or within 1e-12 of
+    It begins with Cantelli's bounds of the components, and ends at the count, or within rounding of
     the value or of the deviations there.
     """
     reach = np.minimum(deviation, _LARGE)
@@ -442,10 +442,9 @@ def mixture_quantile(
     least = np.min(reach, axis=0)
     if counts:
         low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
-        least = np.full_like(low, 1e12)
     for _ in range(_HALVINGS):
         size = np.maximum(np.maximum(np.abs(low), np.abs(high)), least)
-        if np.all(high - low <= 1e-12 * size):
+        if np.all(high - low <= (1.0 if counts else 4.0 * EPSILON * size)):
             break
         # Ends that are far apart are halved in their logarithms.
         far = (low >= -1.0) & (high > 4.0 * (low + 2.0))

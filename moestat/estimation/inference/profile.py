@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from moestat.base.door import door
-from moestat.base.figures import new_axes
+from moestat.base.figures import CURVE_POINTS, new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
 from moestat.estimation.inference.delta import features
@@ -22,6 +22,7 @@ from moestat.estimation.inference.restricted import (
     negative_log_likelihood,
 )
 from moestat.model.constraints import averaged
+from moestat.solvers.rules import HALF_OF_DIGITS, TINY
 
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
 
@@ -90,7 +91,7 @@ class Profile:
         values, first = np.unique(self.values, return_index=True)
         height = self.log_likelihood[first]
         root = np.sign(values - values[height.argmax()]) * np.sqrt(np.maximum(-height, 0.0))
-        grid = np.linspace(values[0], values[-1], 200)
+        grid = np.linspace(values[0], values[-1], CURVE_POINTS)
         (line,) = ax.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
         ax.plot(self.values, self.log_likelihood, "o", color=line.get_color())
         ax.axhline(-0.5 * chi2.isf(self.alpha, 1), linestyle=":", color="0.5")
@@ -239,7 +240,8 @@ def _sought(
             moves = _begins(inner, row, held, direction, near[2])
             inside = [np.clip(move, lower, upper) for move in moves]
             pairs = zip(moves, inside, strict=True)
-            begins = [there for move, there in pairs if abs(row @ (there - move)) <= 1e-6 * unit]
+            slack = HALF_OF_DIGITS * unit
+            begins = [there for move, there in pairs if abs(row @ (there - move)) <= slack]
             if not begins:
                 return -1.0  # the box ends before the likelihood falls
             begin = min(begins, key=lambda at: objective(at)[0])
@@ -262,12 +264,12 @@ def _sought(
             if step >= most or far < 0.0:
                 return np.inf
             # The signed root is nearly linear in the parameter.
-            further = step * min(max(1.01 * cut / max(far, 1e-3 * cut), 1.01), 3.0)
+            further = step * min(1.01 * cut / max(far, TINY), 3.0)
             if step < back:
                 further = min(further, step + max(0.5 * (back - step), cut))
             step = min(further, most)
         ends = near[0], step
-        return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=1e-7).root)
+        return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=HALF_OF_DIGITS).root)
 
     return (theta - side(-1.0) * unit, theta + side(1.0) * unit), visited, unit
 

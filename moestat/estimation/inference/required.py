@@ -20,7 +20,7 @@ from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.jobs import FitJob
 from moestat.estimation.results import MoEResults
-from moestat.estimation.rules import REQUIRED
+from moestat.estimation.rules import DOUBT, REQUIRED
 from moestat.estimation.starts import MeasureStarts
 from moestat.metrics.information import expected_information
 from moestat.model.designs import Design, Lattice, Uniform, design_of
@@ -29,6 +29,7 @@ from moestat.model.generate import sample_weighted
 from moestat.solvers import MomentNewton
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Sample
+from moestat.solvers.rules import HALF_OF_DIGITS, ZERO_CURVATURE
 
 __all__ = ["RequiredN", "required_n"]
 
@@ -202,11 +203,13 @@ def required_n(
     variance = _variance(family, information, row)
     if variance is not None and variance > 0.0:
         unit = float(np.sqrt(variance))
-        if unit / target > REQUIRED.most:
-            raise ValueError(f"error: {target:g} takes more than {REQUIRED.most:g} ** 2 rows")
+        with np.errstate(over="ignore"):
+            rows_needed = (unit / np.float64(target)) ** 2
+        if not np.isfinite(rows_needed):
+            raise ValueError(f"error: {target:g} takes more rows than float64 can count")
         if fitted and truth is None:
             model._warn_of_order()
-        count = max(1, int(np.ceil((unit / target) ** 2 * (1.0 - 1e-12))))
+        count = max(1, int(np.ceil(rows_needed * (1.0 - ZERO_CURVATURE))))
         return RequiredN(what, count, target, unit, interval=(count, count))
     if variance is not None or all(len(group) == 1 for group in groups):
         raise ValueError(
@@ -226,8 +229,8 @@ def _variance(family: Family, information: FloatArray, row: FloatArray) -> float
     size = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(block / np.outer(size, size))
     along = vectors.T @ (row[free] / size)
-    null = values <= REQUIRED.null * values[-1]
-    if np.linalg.norm(along[null]) > 1e-6 * np.linalg.norm(along):
+    null = values <= ZERO_CURVATURE * values[-1]
+    if np.linalg.norm(along[null]) > DOUBT.part * np.linalg.norm(along):
         return None
     return float(np.sum(along[~null] ** 2 / values[~null]))
 
@@ -237,7 +240,7 @@ def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
     atoms, _ = family.split(theta)
     if family.mass_column is not None:
         atoms = np.delete(atoms, family.mass_column, axis=1)
-    gap = np.abs(atoms[:, None] - atoms[None]).max(axis=2) <= REQUIRED.same
+    gap = np.abs(atoms[:, None] - atoms[None]).max(axis=2) <= HALF_OF_DIGITS
     return [np.flatnonzero(gap[i]) for i in range(len(gap)) if not gap[i, :i].any()]
 
 
@@ -317,12 +320,8 @@ class Merged:
         n = REQUIRED.first
         squares = {n: self.squares(n, rng)}
         above = [squares[n].mean() > target**2]
-        while (
-            len(set(above)) < 2
-            and len(squares) < REQUIRED.looks
-            and REQUIRED.least < n < REQUIRED.largest
-        ):
-            n *= 10.0 if above[-1] else 0.1
+        while len(set(above)) < 2 and REQUIRED.least < n < REQUIRED.largest:
+            n = n * 10.0 if above[-1] else n / 10.0
             squares[n] = self.squares(n, rng)
             above.append(squares[n].mean() > target**2)
         if not any(above):

@@ -22,10 +22,7 @@ from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem, Sample, Target
 from moestat.solvers.rules import TINY
 
-__all__ = ["MOST_RESAMPLES", "Refits", "parametric_samples", "refit", "reweighted_samples"]
-
-MOST_RESAMPLES = 100_000
-"""Estimates at most: a small fit to so many resamples takes minutes, others days."""
+__all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
 
 _BATCH, _ROWS = 64, 200_000
 """Data sets that are fitted at a time, and fewer of them where they have so many rows in all."""

@@ -21,7 +21,7 @@ from moestat.estimation.inference.hypotheses import (
 )
 from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
-from moestat.solvers.rules import TINY, ZERO_CURVATURE
+from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE, TINY, TRUST, ZERO_CURVATURE
 
 __all__ = [
     "Curve",
@@ -34,9 +34,6 @@ __all__ = [
 
 Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
-
-_CONVERGED = 1e-9
-"""Decrease that the quadratic model still promises at a minimum, in units of log-likelihood."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -241,14 +238,14 @@ def minimise(
     value, gradient, hessian = objective(phi)
     if not _is_finite(gradient, hessian):
         return phi, np.inf, False
-    for _ in range(200):
+    for _ in range(NEWTON_STEPS):
         basis = _along(rows, tied, np.eye(free.size)[side != 0.0])
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
         size = np.maximum(np.abs(curvature), ZERO_CURVATURE * np.abs(curvature).max(initial=TINY))
         slope = vectors.T @ g
         step = -basis @ (vectors @ (slope / size))
-        if 0.5 * float(slope**2 @ (1.0 / size)) < _CONVERGED:
+        if 0.5 * float(slope**2 @ (1.0 / size)) < NEWTON_TOLERANCE:
             pulled = _pulled(gradient[free], rows, tied, side)
             if pulled.size:
                 side[pulled] = 0.0
@@ -259,22 +256,22 @@ def minimise(
             last[free] += step
             last = np.clip(last, lower, upper)
             there = objective(last)[0]
-            phi, value = (last, there) if there <= value + _CONVERGED else (phi, value)
+            phi, value = (last, there) if there <= value + NEWTON_TOLERANCE else (phi, value)
             return phi, value, bool(np.all(curvature > 0.0) and not side.any())
         ahead = np.where(step > 0.0, high - phi[free], phi[free] - low)
         lengths = np.where(step == 0.0, np.inf, ahead / np.maximum(np.abs(step), TINY))
         most = float(lengths.min(initial=1.0))
         stopped = lengths <= most if most < 1.0 else np.zeros(free.size, dtype=bool)
-        if most <= 1e-10:
+        if most <= TRUST.smallest:
             side[stopped] = np.sign(step[stopped])
             continue
         length = most
-        while length > 1e-10:
+        while length > TRUST.smallest:
             trial = phi.copy()
             trial[free] += length * step
             trial = np.clip(trial, lower, upper)
             there = objective(trial)
-            lower_enough = there[0] <= value + 1e-4 * length * float(gradient[free] @ step)
+            lower_enough = there[0] <= value + TRUST.accept * length * float(gradient[free] @ step)
             if lower_enough and _is_finite(*there[1:]):
                 break
             length *= 0.5

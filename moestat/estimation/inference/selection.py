@@ -15,7 +15,7 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_generator, positive_int, short
+from moestat.base.validate import as_generator, draw_seed, positive_int, short
 from moestat.base.warnings import (
     DataWarning,
     EdgeWarning,
@@ -548,7 +548,7 @@ def _labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntA
     if not result.reads_source:
         return fold_labels(result.rows, parts, rng)
     positive_int("folds", parts, 2)
-    return int(rng.integers(2**62))
+    return draw_seed(rng)
 
 
 def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from moestat.base.memory import check_room
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.data import Data
@@ -18,8 +18,8 @@ from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Lasso, Prior, data_units
 from moestat.estimation.progress import LOG
 from moestat.estimation.results import MoEResults
-from moestat.estimation.rules import PATH
-from moestat.estimation.standardise import standardise
+from moestat.estimation.rules import PATH, SAME_HEIGHT
+from moestat.estimation.standardise import LEAST_VARIANCE, standardise
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
 from moestat.solvers import Certificate, Solution
@@ -47,7 +47,8 @@ class SparseData:
         self.family, self.data, self.l1_ratio, self.together = family, data, l1_ratio, together
         self.prior = Prior(None, None, variance)
         check_room(
-            8.0 * PATH.matrices * family.n_params**2, f"X: a path of {family.n_params:,} parameters"
+            FLOAT_BYTES * PATH.matrices * family.n_params**2,
+            f"X: a path of {family.n_params:,} parameters",
         )
         self.standard = standardise(FitJob(family, data, prior=self.prior).problem())
         inner = self.standard.problem
@@ -186,7 +187,7 @@ class SparseData:
                 ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
                 report(len(ends))
             height = min(self.bic(end) for end in ends)
-            if self.family.n_experts == 1 or not height < best - PATH.gain:
+            if self.family.n_experts == 1 or not height < best - SAME_HEIGHT:
                 return penalties[: len(ends)], self._in_order(ends)
             best = height
             candidates = [
@@ -328,7 +329,7 @@ def _with_floor(inner: Family, original: Family) -> Family:
     box = dict(inner.box)
     for name in set(original.likelihood.scales) - original.given:
         low, high = box[name]
-        box[name] = np.maximum(low, PATH.floor * high / original.box[name][1]), high
+        box[name] = np.maximum(low, LEAST_VARIANCE * high / original.box[name][1]), high
     return replace(inner, box=box)
 
 

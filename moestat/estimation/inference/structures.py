@@ -53,7 +53,8 @@ def _averages(z: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 _LEAST_SHARE = 1e-3
-"""Smallest share of a class at the start: its logarithm and a variance of its units exist."""
+"""Smallest share of a class, and probability of a level, at the start: their logarithms and a
+variance of its units exist."""
 
 
 def _size_logits(shares: FloatArray) -> FloatArray:
@@ -168,7 +169,7 @@ class Levels:
 
     def start(self, shares: FloatArray) -> FloatArray:
         """Logarithms of averages, which are kept away from 0."""
-        p = np.clip(_averages(self.z, shares), 0.01, 1.0)
+        p = np.clip(_averages(self.z, shares), _LEAST_SHARE, 1.0)
         return np.concatenate([_size_logits(shares), np.log(p[:, :-1] / p[:, -1:]).ravel()])
 
     def _logs(self, beta: Any) -> tuple[Any, Any]:

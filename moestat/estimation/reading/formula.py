@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import did_you_mean, short
+from moestat.base.validate import did_you_mean, listed, short
 from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
@@ -82,7 +82,7 @@ class UnknownColumnError(ValueError):
 
 
 def _unknown(name: str, columns: Sequence[str]) -> UnknownColumnError:
-    shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
+    shown = listed(map(repr, columns))
     return UnknownColumnError(
         f"formula: data has no column {short(name)}, and there is no such function"
         f" of formulas; columns are {shown}{did_you_mean(name, columns)}"
@@ -448,7 +448,7 @@ def _columns(
         if values.dtype.kind == "f" or (values.dtype.kind in "iu" and column.name in computed):
             values = values.astype(np.float64, copy=False)
         elif values.dtype.kind in "iu":
-            wide = values.dtype == np.uint64 and np.any(values >= 2**63)
+            wide = values.dtype == np.uint64 and np.any(values > np.iinfo(np.int64).max)
             values = values.astype(np.float64 if wide else np.int64, copy=False)
         columns[j] = replace(column, values=values)
     return columns
@@ -556,7 +556,7 @@ def _check_levels(column: Column, known: Any) -> None:
 
     new = sorted(set(map(str, pd.unique(column.values))) - set(map(str, known.tolist())))
     if new:
-        levels = ", ".join(map(str, known[:12])) + (", ..." if len(known) > 12 else "")
+        levels = listed(known)
         raise ValueError(
             f"data: column {column.name!r} has {', '.join(map(repr, new[:5]))}, which is not in"
             f" the data of the fit; its levels are {levels}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import IntArray
-from moestat.base.validate import check_kind, short
+from moestat.base.validate import check_kind, listed, short
 from moestat.estimation.reading.table import Column, as_column
 
 __all__ = ["plain_labels", "positions_of", "read_labels"]
@@ -80,7 +80,7 @@ def read_labels(
         position = np.argsort(order)[position]
         distinct = distinct[order]
     if n_classes is not None and len(distinct) != n_classes:
-        shown = ", ".join(map(str, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
+        shown = listed(distinct, 5)
         raise ValueError(
             f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
             f" got {len(distinct)} labels: {shown}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import as_numbers, as_plain_array, short
+from moestat.base.validate import as_numbers, as_plain_array, listed, short
 from moestat.base.warnings import LimitWarning, warn_caller
 from moestat.estimation.reading.hints import hint_of_words
 
@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 MISSING = ("raise", "drop")
+
+_LARGEST_WHOLE = 2.0 ** (np.finfo(np.float64).nmant + 1)
+"""Whole numbers up to this one are exact in float64."""
 
 
 def missing_values(label: str, count: int, first: int) -> ValueError:
@@ -73,7 +76,7 @@ class Column:
                 f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
             )
         if self.categorical:
-            shown = ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
+            shown = listed(words, 3)
             raise ValueError(
                 f"{label} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
                 " it by columns of 0 and 1, one for each level but one, such as"
@@ -88,7 +91,7 @@ class Column:
         """Values as float64, NaN where they are missing."""
         numbers = np.full(self.values.shape, np.nan)
         numbers[~self.missing] = as_numbers(label, self.values[~self.missing])
-        if self.values.dtype.kind in "iu" and np.any(np.abs(numbers) > 2.0**53):
+        if self.values.dtype.kind in "iu" and np.any(np.abs(numbers) > _LARGEST_WHOLE):
             warn_caller(
                 f"{label} holds whole numbers above 2**53, which float64 rounds; subtract a"
                 " constant first if their last digits matter",

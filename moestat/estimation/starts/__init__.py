@@ -5,7 +5,6 @@ from moestat.estimation.starts.given import GivenStarts, MeasureStarts, TruthSta
 from moestat.estimation.starts.noise import RandomStarts, SplitStarts
 from moestat.estimation.starts.planes import LineStarts, PlaneStarts
 from moestat.estimation.starts.scale import (
-    MOST_STARTS,
     StartRule,
     draw_starts,
     into_box,
@@ -15,7 +14,6 @@ from moestat.estimation.starts.scale import (
 from moestat.estimation.starts.table import make_starts
 
 __all__ = [
-    "MOST_STARTS",
     "ClusterStarts",
     "GivenStarts",
     "LineStarts",

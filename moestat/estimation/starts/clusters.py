@@ -11,8 +11,8 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, positive_int
-from moestat.estimation.rules import SEARCH
-from moestat.estimation.starts.scale import MOST_STARTS, Scale
+from moestat.estimation.rules import MOST_FITS, RUN_TOLERANCE, SEARCH
+from moestat.estimation.starts.scale import Scale
 from moestat.model.by_expert import possible
 from moestat.model.family import Family
 from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
@@ -49,7 +49,7 @@ class ClusterStarts:
 
     def __post_init__(self) -> None:
         check_kind("starts: name", self.name, str, "a name")
-        positive_int(f"starts: {self.name}", self.count, maximum=MOST_STARTS)
+        positive_int(f"starts: {self.name}", self.count, maximum=MOST_FITS)
         positive_int("steps", self.steps)
         if self.threads is not None:
             positive_int("threads", self.threads)
@@ -160,7 +160,7 @@ def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iterati
 
     With more of these, and no region that holds them back, experts near few rows collapse.
     """
-    family, near = problem.family, 1e-3
+    family, near = problem.family, RUN_TOLERANCE
     if family.n_params > SEARCH.hessians:
         matrix = yield from assigned_curvature(problem, origin, -1)
         most, complete = SEARCH.bfgs * steps, Objective.COMPLETE

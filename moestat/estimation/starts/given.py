@@ -11,7 +11,7 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
-from moestat.estimation.starts.scale import MOST_STARTS
+from moestat.estimation.rules import MOST_FITS
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
 
@@ -56,7 +56,7 @@ class TruthStarts:
 
     def __post_init__(self) -> None:
         as_floats("truth", self.truth, (self.truth_family.n_params,))
-        positive_int("starts: truth", self.count, maximum=MOST_STARTS)
+        positive_int("starts: truth", self.count, maximum=MOST_FITS)
         for key, value in (("noise", self.noise), ("decay", self.decay)):
             for each in value.values() if isinstance(value, Mapping) else (value,):
                 real_in(f"starts: {key}", each, 0.0)

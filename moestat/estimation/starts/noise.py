@@ -10,7 +10,8 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.starts.scale import MOST_STARTS, Scale, one_expert
+from moestat.estimation.rules import MOST_FITS
+from moestat.estimation.starts.scale import Scale, one_expert
 from moestat.solvers.problem import Problem
 
 
@@ -34,7 +35,7 @@ class RandomStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: random", self.count, maximum=MOST_STARTS)
+        positive_int("starts: random", self.count, maximum=MOST_FITS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
@@ -67,7 +68,7 @@ class SplitStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: split", self.count, maximum=MOST_STARTS)
+        positive_int("starts: split", self.count, maximum=MOST_FITS)
         real_in("starts: noise", self.noise, 0.0, open_low=True)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:

@@ -15,9 +15,8 @@ from moestat.estimation.starts.clusters import ClusterStarts
 from moestat.estimation.starts.scale import Scale
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
-from moestat.solvers.rules import TINY
+from moestat.solvers.rules import TINY, ZERO_CURVATURE
 
-_RIDGE = 1e-12  # of squares, where rows are too few or alike for a plane
 _WIDTHS: FloatArray = np.geomspace(1.0, 3.0**-5, 6)  # in standard deviations about the plane of all
 
 
@@ -128,10 +127,13 @@ def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:
 
 
 def _planes(inputs: FloatArray, response: FloatArray, weight: Any = 1.0) -> FloatArray:
-    """Least squares (..., p, q) of standardised rows (..., n, p), small where rows do not tell."""
+    """Least squares (..., p, q) of standardised rows (..., n, p), small where rows do not tell.
+
+    A ridge makes it so where rows are too few, or too much alike, for a plane.
+    """
     turned = np.swapaxes(inputs, -1, -2) * weight
     gram = turned @ inputs
-    ridge = _RIDGE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
+    ridge = ZERO_CURVATURE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
     return np.linalg.solve(gram + ridge * np.eye(gram.shape[-1]), turned @ response)
 
 

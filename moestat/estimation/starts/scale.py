@@ -15,10 +15,7 @@ from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
 from moestat.solvers.driver import Unfinished, drive
 from moestat.solvers.problem import Problem
-
-MOST_STARTS = 100_000
-"""Starts of one rule: a small fit from so many takes a quarter of a minute, others days."""
-
+from moestat.solvers.rules import ZERO_CURVATURE
 
 _EFFECT = 0.5
 """Standard deviation of a random effect where starts are drawn, in that of the response."""
@@ -61,18 +58,20 @@ class Scale:
     def inputs(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of each input, 1 for a constant one, shapes (d,)."""
         data, d = self.problem.data, self.problem.family.n_features
-        deviation = data.deviation[:d]
-        return data.mean[:d], np.where(deviation == 0.0, 1.0, deviation)
+        return data.mean[:d], _unit(data.mean[:d], data.deviation[:d])
 
     @property
     def standardised(self) -> FloatArray:
         """Inputs (d, n) with mean 0 and standard deviation 1; constant ones are 0."""
         centre, spread = self.inputs
-        return (self.problem.data.X - centre[:, None]) / np.maximum(spread, 1e-12)[:, None]
+        return (self.problem.data.X - centre[:, None]) / spread[:, None]
 
     @cached_property
     def features(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,)."""
+        """Mean and standard deviation of inputs and products, shapes (d + d (d + 1) / 2,).
+
+        The latter is 1 for constant ones.
+        """
         X, weight = self.problem.data.X, self.problem.data.weight
         rows, columns = np.triu_indices(X.shape[0])
         scale = np.where(rows == columns, 1.0, np.sqrt(2.0))
@@ -82,7 +81,7 @@ class Scale:
             mean = np.average(feature, weights=weight)
             moments.append((mean, np.sqrt(np.average((feature - mean) ** 2, weights=weight))))
         centre, spread = np.array(moments).T
-        return centre, spread
+        return centre, _unit(centre, spread)
 
     @cached_property
     def response(self) -> tuple[FloatArray, FloatArray]:
@@ -152,7 +151,7 @@ class Scale:
         theta = np.empty((count, family.n_params))
         quadratic = any(channel.products is not None for channel in family.channels)
         centre, spread = self.features if quadratic else self.inputs
-        spread, used = np.maximum(spread, 1e-12), 0
+        used = 0
         units = self.predictor[1][family.response_of]
         for (_, c), first in np.ndenumerate(family.index):
             channel, last = family.channels[c], family.width[c] - 1
@@ -167,6 +166,11 @@ class Scale:
                 theta[:, first] *= 2.0 * spread[channel.axis]
             used += last + 1
         return theta
+
+
+def _unit(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Standard deviations, 1 in place of those that are 0 to the rounding of the mean."""
+    return np.where(deviation > ZERO_CURVATURE * np.abs(mean), deviation, 1.0)
 
 
 @door()

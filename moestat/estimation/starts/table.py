@@ -9,10 +9,11 @@ from moestat.base.door import door
 from moestat.base.registry import UnknownNameError
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, short
+from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.starts.clusters import ClusterStarts
 from moestat.estimation.starts.given import GivenStarts, MeasureStarts, TruthStarts
 from moestat.estimation.starts.noise import RandomStarts, SplitStarts
-from moestat.estimation.starts.scale import MOST_STARTS, StartRule
+from moestat.estimation.starts.scale import StartRule
 from moestat.model.family import Family
 
 
@@ -72,7 +73,7 @@ def make_starts(
             raise UnknownNameError(f"unknown start rule {short(key)}; known: {', '.join(known)}")
     counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
-        positive_int(f"starts: {key}", count, 0, MOST_STARTS)
+        positive_int(f"starts: {key}", count, 0, MOST_FITS)
     if not any(counts.values()) and "given" not in options:
         raise ValueError(f"starts must ask for at least one start, got {dict(options)}")
     around = any(counts[key] for key in centred)
@@ -88,8 +89,8 @@ def make_starts(
         if counts[key]:
             if truth_family is None or truth is None:
                 raise ValueError("starts: truth-centred starts need a truth")
-            decay = options.get("decay", 0.0)
-            for noise in _distances(options.get("noise", 0.1)):
+            decay = options.get("decay", TruthStarts.decay)
+            for noise in _distances(options.get("noise", TruthStarts.noise)):
                 start = rule(truth_family, truth, counts[key], noise, decay)
                 if fitted is not None:
                     start.check_blocks(fitted)

@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import IntArray
-from moestat.base.validate import as_generator, check_kind, one_of, positive_int, short
+from moestat.base.validate import as_generator, check_kind, draw_seed, one_of, positive_int, short
 from moestat.networks.expert_count.data import PatchData
 from moestat.networks.expert_count.network import Network, Weights
 from moestat.networks.expert_count.optimisers import NormalisedGradientDescent, Optimiser, sizes
@@ -124,7 +124,7 @@ def train(
     rng, dtype = as_generator(rng), PRECISIONS[precision]
     drawn = network.initial(data.law.n_patches, data.law.n_features, rng)
     weights = (drawn if start is None else start).astype(dtype)
-    seed = int(rng.integers(2**63))
+    seed = draw_seed(rng)
     passes = Passes(network, data, dtype)
     memory = rule.start(weights)
     losses, unmoved = np.empty(n_steps), np.zeros(network.n_experts, np.int64)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from moestat.solvers.rules import EPSILON
+
 
 class RidgeRules(NamedTuple):
     """When a step along a ridge is made, corrected, shortened or refined."""
 
-    faintest: float = 1e-16
+    faintest: float = 0.5 * EPSILON
     """Part of the largest curvature down to which a step follows a direction: half a unit in the
     last place of float64 (benchmark: thirty times more costs 12 percent)."""
     whole: float = 0.9

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from moestat.base.memory import FLOAT_BYTES
 from moestat.solvers.problem import Problem, Sample
 
-_FLOAT = np.dtype(np.float64).itemsize
 _GIGABYTE = 10**9
 
 
@@ -58,7 +56,7 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
     largest = workspace
     held: set[int] = set()
     for i, problem in enumerate(problems):
-        shares = _FLOAT * problem.family.n_experts * max(s.size for s in samples_of(problem))
+        shares = FLOAT_BYTES * problem.family.n_experts * max(s.size for s in samples_of(problem))
         fresh = _new_bytes(problem, held)
         if used + shares + fresh > budget and i > begin:
             groups.append(range(begin, i))
@@ -82,7 +80,7 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
 
 def _new_bytes(problem: Problem, held: set[int]) -> int:
     """Bytes of the data that are not held yet."""
-    return _FLOAT * sum(
+    return FLOAT_BYTES * sum(
         (sample.X.shape[0] + 2) * sample.size
         for sample in samples_of(problem)
         if id(sample) not in held
