@@ -477,7 +477,7 @@ def descent_loop(
             if total > 0.0:
                 step = 2.0 * rate / total
                 for j in range(theta.size):
-                    moved = theta[j] - step * gradient[j]
-                    theta[j] = min(max(moved, lower[j]), upper[j])
+                    trial = theta[j] - step * gradient[j]
+                    theta[j] = min(max(trial, lower[j]), upper[j])
 
     return loop

@@ -179,11 +179,11 @@ def sample_weighted(
         return np.ascontiguousarray(points.T), y, weight
     points, y, mass = lattice_law(family, vector, design)
     counts = multinomial(size, mass, as_generator(rng))
-    drawn = np.flatnonzero(counts)
+    positive = np.flatnonzero(counts)
     return (
-        np.ascontiguousarray(points[:, drawn].T),
-        family.likelihood.decode(y[drawn]),
-        counts[drawn].astype(np.float64),
+        np.ascontiguousarray(points[:, positive].T),
+        family.likelihood.decode(y[positive]),
+        counts[positive].astype(np.float64),
     )
 
 

@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 
-def _own(member: Any, blocks: dict[str, Any]) -> dict[str, Any]:
+def _blocks_of(member: Any, blocks: dict[str, Any]) -> dict[str, Any]:
     """The blocks of one member of an axis."""
     return {name: blocks[name] for name in member.bounds}
 
 
 def predictors(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
     """Mean (k, n), or predictors (k, q, n), of each expert."""
-    return family.expert.reference(_own(family.expert, blocks), X)
+    return family.expert.reference(_blocks_of(family.expert, blocks), X)
 
 
 def _top(scores: Any, n_active: int) -> Any:
@@ -48,7 +48,7 @@ def gate_scores(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
     """Log-scores (k, n); X is (n, d)."""
     gate = family.gate
     means = predictors(family, blocks, X) if gate.reads_response else None
-    scores = gate.reference(_own(gate, blocks), X, means)
+    scores = gate.reference(_blocks_of(gate, blocks), X, means)
     return scores if gate.n_active is None else _top(scores, gate.n_active)
 
 

@@ -49,9 +49,9 @@ class Averaged:
         total: Any = 0.0
         for begin in range(0, GRID.size, at_once):
             some = slice(begin, begin + at_once)
-            moved = np.tile(eta[..., :-1, :], (GRID[some].size, *(1,) * eta.ndim))
-            moved[..., 0, :] += np.multiply.outer(GRID[some], eta[..., -1, :])
-            total = total + np.tensordot(_WEIGHT[some], function(self.law(moved)), 1)
+            shifted = np.tile(eta[..., :-1, :], (GRID[some].size, *(1,) * eta.ndim))
+            shifted[..., 0, :] += np.multiply.outer(GRID[some], eta[..., -1, :])
+            total = total + np.tensordot(_WEIGHT[some], function(self.law(shifted)), 1)
         return np.asarray(total, dtype=np.float64)
 
     def pmf(self, y: Any) -> FloatArray:
@@ -151,6 +151,6 @@ def drawn_in_groups(
     base: Likelihood, eta: FloatArray, owner: IntArray, rng: np.random.Generator
 ) -> Any:
     """Responses (n,) of rows with predictors (q, n), effects drawn once for each group."""
-    moved = eta[:-1].copy()
-    moved[0] += eta[-1] * rng.standard_normal(int(owner[-1]) + 1)[owner]
-    return base.draw(moved, rng)
+    shifted = eta[:-1].copy()
+    shifted[0] += eta[-1] * rng.standard_normal(int(owner[-1]) + 1)[owner]
+    return base.draw(shifted, rng)

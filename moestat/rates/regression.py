@@ -150,8 +150,8 @@ def bootstrap(
     rows = max(1, _CHUNK // max(size.size, 1))
     for start in range(0, n_bootstrap if size.size else 0, rows):
         stop = min(start + rows, n_bootstrap)
-        drawn = first + (rng.random((stop - start, size.size)) * size).astype(np.int64)
-        slopes[start:stop] += log_loss[drawn] @ influence_of_few
+        indices = first + (rng.random((stop - start, size.size)) * size).astype(np.int64)
+        slopes[start:stop] += log_loss[indices] @ influence_of_few
     low, high = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
     # The rank of a quantile has a binomial error; the quantiles two such errors away bracket it.
     spread = 2.0 * math.sqrt(low * high / n_bootstrap)

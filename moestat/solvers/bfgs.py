@@ -36,15 +36,15 @@ _THETA, _GRADIENT, _TRIAL, _THERE, _BEST_POINT, _BEST_GRADIENT, _STEP, _FREE, _F
 @device(forceinline=False)
 def _forget(memory, free, made, rest):
     """First loop of the two-loop recursion of Nocedal (1980), which overwrites `rest` (P,)."""
-    moved, change, along, share = memory
-    oldest = made - len(moved) if made > len(moved) else 0
+    displacements, change, along, share = memory
+    oldest = made - len(displacements) if made > len(displacements) else 0
     for q in range(made - 1, oldest - 1, -1):
-        j = q % len(moved)
+        j = q % len(displacements)
         total = 0.0
         inner = 0.0
         for i in range(rest.size):
-            total += moved[j, i] * change[j, i] * free[i]
-            inner += moved[j, i] * rest[i]
+            total += displacements[j, i] * change[j, i] * free[i]
+            inner += displacements[j, i] * rest[i]
         along[j] = total
         share[j] = inner / total if total > 0.0 else 0.0
         for i in range(rest.size):
@@ -54,16 +54,16 @@ def _forget(memory, free, made, rest):
 @device(forceinline=False)
 def _recall(memory, free, made, rest):
     """Second loop of the recursion, over the same steps from the oldest to the newest."""
-    moved, change, along, share = memory
-    oldest = made - len(moved) if made > len(moved) else 0
+    displacements, change, along, share = memory
+    oldest = made - len(displacements) if made > len(displacements) else 0
     for q in range(oldest, made):
-        j = q % len(moved)
+        j = q % len(displacements)
         if along[j] > 0.0:
             inner = 0.0
             for i in range(rest.size):
                 inner += change[j, i] * rest[i]
             for i in range(rest.size):
-                rest[i] += (share[j] - inner / along[j]) * moved[j, i] * free[i]
+                rest[i] += (share[j] - inner / along[j]) * displacements[j, i] * free[i]
 
 
 @device(forceinline=False)
@@ -131,19 +131,19 @@ def _remember(factor, memory, points, numbers, made):
     (Nocedal and Wright 2006, eq. 7.20, with the matrix in place of the identity): curvatures of
     complete data grow while variances shrink.
     """
-    moved, change, _, _ = memory
+    displacements, change, _, _ = memory
     theta = row(points, _THETA)
     gradient = row(points, _GRADIENT)
     free = row(points, _FREE)
     best, best_gradient = row(points, _BEST_POINT), row(points, _BEST_GRADIENT)
     changed = row(points, _STEP)
-    last = made % len(moved)
+    last = made % len(displacements)
     along = 0.0
     for j in range(theta.size):
-        moved[last, j] = best[j] - theta[j]
+        displacements[last, j] = best[j] - theta[j]
         change[last, j] = best_gradient[j] - gradient[j]
         changed[j] = change[last, j] * free[j]
-        along += moved[last, j] * changed[j]
+        along += displacements[last, j] * changed[j]
         theta[j] = best[j]
         gradient[j] = best_gradient[j]
     forward_substitute(theta.size, factor, changed)

@@ -134,7 +134,7 @@ class _Model:
             prior = dense.rowwise(theta, X, family.placeholder(X.shape[1]))[0]
             return np.log(np.maximum(prior, tiny))
 
-        def moved(j: int) -> FloatArray:
+        def shifted(j: int) -> FloatArray:
             return self.theta + nudge * self.axes[:, j]
 
         origin = scores(self.theta, data.X)
@@ -146,7 +146,7 @@ class _Model:
         gap = sign * (origin[one] - origin[other])
         square = np.zeros_like(gap)
         for j in range(n_axes):
-            change = (scores(moved(j), data.X) - origin) / nudge
+            change = (scores(shifted(j), data.X) - origin) / nudge
             square += (change[one] - change[other]) ** 2
         near = (gap <= self.radius * np.sqrt(square)) & (inside[one] != inside[other])
         near &= (square > 0.0) & (data.weight > 0.0)
@@ -172,7 +172,7 @@ class _Model:
         gap, jump = gap_and_jump(self.theta)
         change = np.empty((2, pair.size, n_axes))
         for j in range(n_axes):
-            change[:, :, j] = (gap_and_jump(moved(j)) - [gap, jump]) / nudge
+            change[:, :, j] = (gap_and_jump(shifted(j)) - [gap, jump]) / nudge
         return _Ties(gap, change[0], jump, change[1], rows)
 
     def step_inside(self, cell: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -40,7 +40,7 @@ def _intrinsics() -> tuple[Any, Any, Any]:
         shape, strides = (cgutils.unpack_tuple(builder, a) for a in (source.shape, source.strides))
         return source, list(shape), list(strides)
 
-    def moved(
+    def view_at(
         context: Any, builder: Any, signature: Any, source: Any, by: Any, shape: Any, strides: Any
     ) -> Any:
         view = arrays.make_array(signature.return_type)(context, builder)
@@ -66,7 +66,7 @@ def _intrinsics() -> tuple[Any, Any, Any]:
             _, base, n_rows, stride, t = args
             by = builder.mul(builder.add(base, t), step)
             one = context.get_constant(types.intp, 1)
-            return moved(
+            return view_at(
                 context,
                 builder,
                 signature,
@@ -86,7 +86,7 @@ def _intrinsics() -> tuple[Any, Any, Any]:
             source, shape, strides = parts(context, builder, signature, args)
             shape[0] = builder.sub(args[2], args[1])
             by = builder.mul(args[1], strides[0])
-            return moved(context, builder, signature, source, by, shape, strides)
+            return view_at(context, builder, signature, source, by, shape, strides)
 
         return signature, codegen
 
@@ -97,7 +97,7 @@ def _intrinsics() -> tuple[Any, Any, Any]:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             source, shape, strides = parts(context, builder, signature, args)
             by = builder.mul(args[1], strides[0])
-            return moved(context, builder, signature, source, by, shape[1:], strides[1:])
+            return view_at(context, builder, signature, source, by, shape[1:], strides[1:])
 
         return signature, codegen
 

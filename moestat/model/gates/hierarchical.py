@@ -139,11 +139,11 @@ def _made(tree: Any) -> Gate:
                 f"hierarchical: the tree has {len(leaves)} leaves, fewer than {k} experts"
             )
         known_constraints: list[Constraint] = []
-        ended = {(level, i) for level in range(levels) for i in range(k)}
+        past_leaf = {(level, i) for level in range(levels) for i in range(k)}
         for level, children in _nodes(_cut(tree, k)):
             side, scores = names[level]
             below = tuple(sorted(leaf for leaves_below in children for leaf in leaves_below))
-            ended -= {(level, i) for i in below}
+            past_leaf -= {(level, i) for i in below}
             for j, leaves_below in enumerate(children):
                 code = j if j < len(children) - 1 else len(scores)
                 known_constraints += [
@@ -158,7 +158,7 @@ def _made(tree: Any) -> Gate:
                     Constraint(intercept, experts=below, value=known[0], heading=heading),
                     Constraint(slope, experts=below, value=known[1], heading=heading),
                 ]
-        for level, i in sorted(ended):
+        for level, i in sorted(past_leaf):
             side, scores = names[level]
             known_constraints.append(Constraint(side, experts=(i,), value=-1.0))
             known_constraints += [

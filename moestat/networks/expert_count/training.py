@@ -122,8 +122,8 @@ def train(
         network.check(start, data.law.n_patches, data.law.n_features, "start")
     rule = NormalisedGradientDescent() if optimiser is None else optimiser
     rng, dtype = as_generator(rng), PRECISIONS[precision]
-    drawn = network.initial(data.law.n_patches, data.law.n_features, rng)
-    weights = (drawn if start is None else start).astype(dtype)
+    initial_weights = network.initial(data.law.n_patches, data.law.n_features, rng)
+    weights = (initial_weights if start is None else start).astype(dtype)
     seed = draw_seed(rng)
     passes = Passes(network, data, dtype)
     memory = rule.start(weights)

@@ -232,17 +232,17 @@ def _bfgs_round(trail: _Trail, start: _Start, smallest: float, max_steps: int) -
     return False
 
 
-def _update(inverse: FloatArray, moved: FloatArray, change: FloatArray) -> FloatArray:
+def _update(inverse: FloatArray, move: FloatArray, change: FloatArray) -> FloatArray:
     """The BFGS update of an inverse (F, F) by a step (F,) and the gradient's change (F,).
 
     Without curvature along the step the inverse stays as it is.
     """
-    along = float(moved @ change)
+    along = float(move @ change)
     if not along > 0.0:
         return inverse
     mapped = inverse @ change
-    inverse = inverse + np.outer(moved, moved) * ((along + change @ mapped) / along**2)
-    cross = np.outer(mapped, moved) / along
+    inverse = inverse + np.outer(move, move) * ((along + change @ mapped) / along**2)
+    cross = np.outer(mapped, move) / along
     inverse -= cross + cross.T
     return inverse
 

@@ -102,8 +102,8 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         modal[i] = -slope_here / values[i] if values[i] > soft else 0.0
         decrease -= 0.5 * slope_here * modal[i]
         square += modal[i] ** 2
-    moved = math.sqrt(square)
-    shrink = length / moved if moved > length else 1.0
+    distance = math.sqrt(square)
+    shrink = length / distance if distance > length else 1.0
     out_of_eigenbasis(n, factor, matrix, row(work, 0), modal)
     for j in range(n_params):
         step[j] = 0.0
@@ -117,7 +117,7 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         for j in range(n_params):
             slope[i] += curvature[i, j] * step[j]
     keep(work)
-    return (2.0 - shrink) * shrink * decrease, shrink * moved
+    return (2.0 - shrink) * shrink * decrease, shrink * distance
 
 
 def _information(current: Evaluation) -> FloatArray:

@@ -42,20 +42,20 @@ def kinked_moment_steps(
         cell = one_sided(problem, level, theta, current, metric, 1.0)
         lower, upper = _open_box(problem, cell)
         inside = np.minimum(np.maximum(theta, lower), upper)
-        (theta, ended, made, *_), current = yield from moment_steps(
+        (theta, outcome, made, *_), current = yield from moment_steps(
             problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
         )
         spent += made
         # A maximum at the edge of the open cell is one on the kink, which may hold it.
         closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
-        is_done = made == 0 and status == ended == "converged"
+        is_done = made == 0 and status == outcome == "converged"
         if is_done and (at_edge or (closed == theta).all()):
             point, reach, tried = yield from _try_jumps(
                 problem, level, theta, current, metric, tolerance, reach
             )
             spent += tried
             if (point == theta).all() or spent >= max_iterations:
-                return End(theta, ended, spent, reach), current
+                return End(theta, outcome, spent, reach), current
             closed, is_done = point, False
         theta, at_edge = closed, is_done
 

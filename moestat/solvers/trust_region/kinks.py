@@ -85,7 +85,7 @@ def _minimum_loop(at_step, model, kinks, radius, reach, places, arrays):
     slope = row(work, 0)
     low = row(work, 1)
     high = row(work, 2)
-    step, moved = row(work, 3), row(work, 4)
+    step, displacement = row(work, 3), row(work, 4)
     for j in range(n):
         low[j] = lower[j]
         high[j] = upper[j]
@@ -95,11 +95,11 @@ def _minimum_loop(at_step, model, kinks, radius, reach, places, arrays):
         high[j] = min(high[j], theta[j] + reach)
     for j in range(n):
         point[j] = min(max(point[j], low[j]), high[j])
-        moved[j] = point[j] - theta[j]
+        displacement[j] = point[j] - theta[j]
     for j in range(n):
         slope[j] = gradient[j]
         for i in range(n):
-            slope[j] += hessian[j, i] * moved[i]
+            slope[j] += hessian[j, i] * displacement[i]
     decrease = 0.0
     first = 0
     for i in range(at.size):
@@ -118,14 +118,14 @@ def _minimum_loop(at_step, model, kinks, radius, reach, places, arrays):
         return math.nan
     for j in range(n):
         point[j] = min(max(point[j] + step[j], low[j]), high[j])
-        moved[j] = point[j] - theta[j]
+        displacement[j] = point[j] - theta[j]
     for j in range(n):
         bent = 0.0
         for i in range(n):
-            bent += hessian[j, i] * moved[i]
-        decrease -= moved[j] * (gradient[j] + 0.5 * bent)
+            bent += hessian[j, i] * displacement[i]
+        decrease -= displacement[j] * (gradient[j] + 0.5 * bent)
     for i in range(at.size):
-        decrease += kink_slope[chosen[i]] * moved[at[i]]
+        decrease += kink_slope[chosen[i]] * displacement[at[i]]
     keep(work)
     return decrease
 
@@ -251,9 +251,9 @@ class KinkModel:
         for _ in range(TRUST.patience):
             before = place.copy()
             for i, corners in enumerate(self.corners):
-                moved = place - self.theta[at]
-                moved[i] = 0.0
-                slope_at = slope[i] + curvature[i] @ moved
+                displacement = place - self.theta[at]
+                displacement[i] = 0.0
+                slope_at = slope[i] + curvature[i] @ displacement
                 place[i] = corners.best(slope_at, curvature[i, i], reach)
             if np.array_equal(before, place):
                 break

@@ -34,13 +34,13 @@ def write_report(store: Store, folder: Path | None = None, html: bool = False) -
     target = store.path.parent if folder is None else Path(folder)
     kind, title = kind_of(store.spec.kind), store.spec.title
     summaries = kind.summarise(store)
-    drawn = any(summary.drawable for summary in summaries)
-    figure = kind.draw(title, summaries, "screen") if drawn else None
+    has_figure = any(summary.drawable for summary in summaries)
+    figure = kind.draw(title, summaries, "screen") if has_figure else None
 
     def named(end: str) -> Path:
         return target / f"{store.path.stem}{end}"
 
-    pictures = [named(".png"), named(".pdf")] if drawn and not html else []
+    pictures = [named(".png"), named(".pdf")] if has_figure and not html else []
     page = kind.page(store, summaries, pictures[0].name if pictures else None)
     texts = {named(".html"): html_report(store, page, figure)} if html else {named(".md"): page}
     if kind.latex is not None and not html:

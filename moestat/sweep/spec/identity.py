@@ -61,10 +61,10 @@ def digests(*first: Any) -> Callable[..., str]:
     >>> digests("data", 1)(10, 0) == digest(["data", 1, 10, 0])
     True
     """
-    begun = hashlib.sha256(canonical_json(list(first)).encode()[:-1])
+    hasher = hashlib.sha256(canonical_json(list(first)).encode()[:-1])
 
     def digest_of(*rest: Any) -> str:
-        whole = begun.copy()
+        whole = hasher.copy()
         whole.update(b"," + canonical_json(list(rest)).encode()[1:])
         return whole.hexdigest()
 

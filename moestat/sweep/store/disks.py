@@ -40,7 +40,7 @@ def network_disk(path: Path) -> str | None:
         lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:  # not Linux
         return None
-    place, found, longest = path.resolve(), None, -1
+    place, filesystem, longest = path.resolve(), None, -1
     for line in lines:
         before, _, after = line.partition(" - ")
         if len(before.split()) < 5 or not after:
@@ -48,5 +48,5 @@ def network_disk(path: Path) -> str | None:
         mount = Path(before.split()[4].replace(r"\040", " "))
         # Of several mounts at one place the last one counts.
         if place.is_relative_to(mount) and len(mount.parts) >= longest:
-            longest, found = len(mount.parts), after.split()[0]
-    return found if found in _NETWORK else None
+            longest, filesystem = len(mount.parts), after.split()[0]
+    return filesystem if filesystem in _NETWORK else None

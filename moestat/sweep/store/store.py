@@ -180,12 +180,12 @@ class Store:
         number = 1
         while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
             number += 1
-        moved = file_of(self.path)[:1] != self._file[:1]
-        how = "removed or replaced" if moved else "overwritten"
+        is_replaced = file_of(self.path)[:1] != self._file[:1]
+        how = "removed or replaced" if is_replaced else "overwritten"
         gone = f"the store {self.path} was {how} while its sweep ran"
         try:
             with closing(sqlite3.connect(beside)) as copy:
-                if moved:
+                if is_replaced:
                     self._connection.backup(copy)
                 else:
                     create_tables(copy, self._head)
@@ -194,7 +194,7 @@ class Store:
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             return f"{gone}, and its results cannot be saved as {beside}: {error}"
-        whose = "its" if moved else "what it held is lost with it; the last"
+        whose = "its" if is_replaced else "what it held is lost with it; the last"
         return f"{gone}; {whose} {count} results are saved as {beside}"
 
     def say(self, facts: Mapping[str, Any]) -> None:
@@ -238,10 +238,10 @@ class Store:
             wanted = rowid[order].tolist()
             among = str(wanted)[1:-1]  # SQLite limits the number of parameters
             query = f"SELECT rowid, row FROM cells WHERE rowid IN ({among}) ORDER BY rowid"
-            read = self._connection.execute(query).fetchall()
-            if len(read) < len(wanted):
-                order = order[np.isin(wanted, [number for number, _ in read])]
-            yield start + order, [row for _, row in read]
+            records = self._connection.execute(query).fetchall()
+            if len(records) < len(wanted):
+                order = order[np.isin(wanted, [number for number, _ in records])]
+            yield start + order, [row for _, row in records]
 
     def shape(self, number: int) -> Shape:
         """The shape that rows name by a number."""

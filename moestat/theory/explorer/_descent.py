@@ -70,7 +70,7 @@ def descend(
             length = float(np.linalg.norm(step))
             gain = float(np.sum(b**2 - (b - S * step) ** 2))
             predicted = r - basis @ (S * step)
-            moved, r1 = _corrected(values, z, step, predicted, (S, basis, Vt), (at, unit), length)
+            tried, r1 = _corrected(values, z, step, predicted, (S, basis, Vt), (at, unit), length)
             root1 = _norm(r1)
             achieved = (root - root1) * (root + root1) / gain if gain > 0.0 else 0.0
             if achieved > 0.75 and length > 0.99 * radius:
@@ -78,7 +78,7 @@ def descend(
             elif achieved < 0.25:
                 radius = 0.4 * length
             if root1 < root:
-                z = moved
+                z = tried
                 r, J = residuals(z)
                 roots.append(_norm(r))
                 break
@@ -103,9 +103,9 @@ def _corrected(
     at, unit = place
 
     def reached(total: FloatArray) -> tuple[FloatArray, FloatArray]:
-        moved = z.copy()
-        moved[at] -= unit * (Vt.T @ total)
-        return moved, values(moved)
+        tried = z.copy()
+        tried[at] -= unit * (Vt.T @ total)
+        return tried, values(tried)
 
     total = step
     best = reached(total)

@@ -275,9 +275,9 @@ class Model:
             mean = g0 + atom.v
             change += weight * (np.expm1(atom.a) * mean + atom.v)
             if slopes:
-                moved = weight * np.exp(atom.a)
+                raised = weight * np.exp(atom.a)
                 rows = [
-                    moved * mean * atom.da[c] if c < n_gate else moved * atom.dv[c - first]
+                    raised * mean * atom.da[c] if c < n_gate else raised * atom.dv[c - first]
                     for c in range(len(self.reads))
                 ]
                 self._scatter(i, rows, out)

@@ -91,16 +91,16 @@ def _raw(
     several = copied.sizes[copied.cells] > 1
     out = []
     if all(np.all(copied.atoms[np.ix_(several, at[name])] == 0.0) for name in flat):
-        moved = copied.atoms.copy()
-        part = copied.share[several, None] / (1.0 + np.exp(-moved[np.ix_(several, mass)]))
-        moved[np.ix_(several, mass)] = np.log(part) - np.log1p(-part)
-        out.append(replace(copied, atoms=moved, free=False))
+        shifted = copied.atoms.copy()
+        part = copied.share[several, None] / (1.0 + np.exp(-shifted[np.ix_(several, mass)]))
+        shifted[np.ix_(several, mass)] = np.log(part) - np.log1p(-part)
+        out.append(replace(copied, atoms=shifted, free=False))
     symmetry = family.expert.symmetry
     blocks = symmetry.linear_in or symmetry.positive_in
     if expert_splits and blocks:
-        moved = copied.atoms.copy()
+        shifted = copied.atoms.copy()
         for name in blocks:
-            moved[:, at[name]] *= copied.share[:, None]
+            shifted[:, at[name]] *= copied.share[:, None]
         name = f"{copied.name}, experts split"
-        out.append(replace(copied, name=name, atoms=moved, free=False))
+        out.append(replace(copied, name=name, atoms=shifted, free=False))
     return out

@@ -151,10 +151,10 @@ class _Problem:
             if abs(miss) < _CLOSE:
                 break
             start = self._scaled(point, None, math.exp(power * miss))
-            moved = self.minimise(start, _WARM, _ITERATIONS)
-            if moved is None:
+            improved = self.minimise(start, _WARM, _ITERATIONS)
+            if improved is None:
                 break
-            power, point = self._power(point, moved), moved
+            power, point = self._power(point, improved), improved
         return point if point.is_near(radius) else None
 
     def _power(self, one: Point | None, two: Point) -> float:

@@ -73,15 +73,15 @@ def descend(target: Target, start: FloatArray) -> FloatArray | None:
             return None
         shrink = singular / (singular**2 + damping * singular[0] ** 2)
         step = -V.T @ (shrink * (U.T @ residual))
-        bent = target.residual(target.moved(theta, _PROBE * step))
+        bent = target.residual(target.move(theta, _PROBE * step))
         curvature = (bent - residual) / _PROBE - J @ step
         second = -V.T @ (shrink * (U.T @ curvature)) / _PROBE
         length, second_length = np.linalg.norm(step), np.linalg.norm(second)
-        moved = np.clip(target.moved(theta, step + second), family.lower, family.upper)
-        new = target.residual(moved)
+        projected = np.clip(target.move(theta, step + second), family.lower, family.upper)
+        new = target.residual(projected)
         new_size = float(np.linalg.norm(new))
         if new_size < size and 2.0 * second_length <= _BOW * length:
-            theta = moved
+            theta = projected
             residual = new
             size = new_size
             damping = max(0.1 * damping, 1e-26)
@@ -113,14 +113,14 @@ def generic(target: Target, theta: FloatArray, rng: np.random.Generator) -> Floa
         if not nearly.any():
             break
         step = vectors[nearly].T @ rng.normal(size=int(nearly.sum()))
-        guess = target.moved(best, 0.5 * step / np.linalg.norm(step))
-        moved = project(target, guess) if target.holds(guess) else None
-        if moved is None:
+        guess = target.move(best, 0.5 * step / np.linalg.norm(step))
+        projected = project(target, guess) if target.holds(guess) else None
+        if projected is None:
             continue
-        other = tangent(target, moved)
+        other = tangent(target, projected)
         smaller = other.dimension < null.dimension and other.gap > _CLEAR
         if smaller or other.gap > 10.0 * null.gap:
-            best, null = moved, other
+            best, null = projected, other
     return best
 
 
@@ -137,13 +137,13 @@ def project(target: Target, theta: FloatArray, rank: int | None = None) -> Float
         if rank is not None:
             keep &= np.arange(singular.size) < rank
         step = V[keep].T @ ((U[:, keep].T @ target.residual(best)) / singular[keep])
-        moved = target.moved(best, -step)
-        if not target.holds(moved):
+        projected = target.move(best, -step)
+        if not target.holds(projected):
             return None
-        new = np.linalg.norm(target.residual(moved))
+        new = np.linalg.norm(target.residual(projected))
         if not new < size:
             break
-        best, size = moved, new
+        best, size = projected, new
         if np.linalg.norm(step) < 1e-14:
             break
     zero = (_ZERO if rank is None else _NEAR_ZERO) * target.scale
@@ -207,18 +207,18 @@ def _one_side(
     points: list[FloatArray] = []
     while length - travelled > _LEAST_STEP:
         h = min(step, length - travelled)
-        guess = target.moved(at, h * heading)
+        guess = target.move(at, h * heading)
         outside = not target.holds(guess)
-        moved = None if outside else project(target, guess, rank)
-        advance = 0.0 if moved is None else float(np.linalg.norm(moved - at))
-        if moved is None or not 0.5 * h < advance < 2.0 * h:
+        projected = None if outside else project(target, guess, rank)
+        advance = 0.0 if projected is None else float(np.linalg.norm(projected - at))
+        if projected is None or not 0.5 * h < advance < 2.0 * h:
             if h <= _LEAST_STEP:
                 return points, "bound" if outside else "lost", travelled
             step = 0.5 * h
             continue
-        points.append(moved)
+        points.append(projected)
         travelled += advance
-        at = moved
+        at = projected
         null = np.linalg.svd(target.jacobian(at))[2][rank:].T
         along = null @ (null.T @ heading)
         if np.linalg.norm(along) < 0.5:
@@ -234,11 +234,11 @@ def joined(target: Target, start: FloatArray, end: FloatArray, rank: int) -> boo
     distance = float(np.linalg.norm(end - at))
     while distance > 1e-3:
         guess = at + min(1.0, _STEP / distance) * (end - at)
-        moved = project(target, guess, rank)
-        if moved is None:
+        projected = project(target, guess, rank)
+        if projected is None:
             return False
-        left = float(np.linalg.norm(end - moved))
+        left = float(np.linalg.norm(end - projected))
         if left > distance - 0.01 * min(_STEP, distance):
             return False
-        at, distance = moved, left
+        at, distance = projected, left
     return True

@@ -64,7 +64,7 @@ class Target:
             return family.regression(theta, X)[0]
         return family.rowwise(theta, X, y)[2]
 
-    def moved(self, theta: FloatArray, step: FloatArray) -> FloatArray:
+    def move(self, theta: FloatArray, step: FloatArray) -> FloatArray:
         """Theta (P,) after a step (F,) of the free parameters."""
         out = theta.copy()
         out[self.free] += step

@@ -313,8 +313,8 @@ def _relabelled(family: Family, theta: FloatArray, like: FloatArray) -> list[Flo
     else:
         other = family.split(like)[0]
         orders = [linear_sum_assignment(((other[:, None] - atoms) ** 2).sum(axis=-1))[1]]
-    moved = [family.pin(family.join(atoms[list(order)], shared)) for order in orders]
-    return sorted(moved, key=lambda one: float(np.linalg.norm(one - like)))
+    permuted = [family.pin(family.join(atoms[list(order)], shared)) for order in orders]
+    return sorted(permuted, key=lambda one: float(np.linalg.norm(one - like)))
 
 
 def _add(members: list[_Member], member: _Member, target: Target) -> None:

@@ -86,8 +86,8 @@ class NormalisedGradientDescent(Optimiser):
     def step(self, weights: Weights, gradient: Weights, memory: Any) -> None:
         """Move the weights, in place."""
         size = sizes(gradient.experts)
-        moved = np.flatnonzero(size >= np.finfo(gradient.experts.dtype).tiny)
-        for m in moved:
+        updated = np.flatnonzero(size >= np.finfo(gradient.experts.dtype).tiny)
+        for m in updated:
             # Dividing by the largest entry first, no square overflows or underflows.
             unit = gradient.experts[m] / size[m]
             weights.experts[m] -= self.learning_rate / np.sqrt(np.sum(unit**2)) * unit
