@@ -362,7 +362,7 @@ def bfgs_steps(
     theta: FloatArray,
     level: int,
     most: int,
-    tolerance: float = BFGS.near,
+    tolerance: float = TRUST.preview,
     matrix: FloatArray | None = None,
     objective: Objective = Objective.SCORE,
 ) -> Iteration[tuple[FloatArray, ValueGradient, int]]:

@@ -185,7 +185,7 @@ def _layout_of(data: Any) -> tuple[FloatArray, int, list[tuple[slice, slice, Int
     if "groups" not in data.memory:
         edges, chunks, first = np.append(data.begin, data.size), [], 0
         while first < data.begin.size:
-            last = int(np.searchsorted(edges, edges[first] + WORK.group_rows, side="right")) - 1
+            last = int(np.searchsorted(edges, edges[first] + WORK.block, side="right")) - 1
             last = min(max(last, first + 1), data.begin.size)
             rows = slice(int(edges[first]), int(edges[last]))
             chunks.append((slice(first, last), rows, edges[first:last] - edges[first]))

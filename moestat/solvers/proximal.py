@@ -420,7 +420,7 @@ class _Restricted:
             while damping < _LARGEST:
                 B = (vectors * (values + damping)) @ vectors.T
                 v = u.copy()
-                precision = 0.1 * min(left, NEGLIGIBLE) * left**0.5
+                precision = min(left, NEGLIGIBLE) * left**0.5
                 v[live] = self._minimum(B, g, u, live, penalty, precision)
                 trial, s = point.copy(), (v - u)[live]
                 trial[self.at] = np.where(self.moving, self.spread @ v, point[self.at])
@@ -429,13 +429,14 @@ class _Restricted:
                 plain = self.scaled.outward(trial[self.at])
                 evaluation = self.problem.evaluate(Request(Objective.VALUE, plain))
                 gained = value - evaluation.value / n - cost
-                if gained >= -0.1 * change or abs(change) <= TRUST.rounding * max(1.0, abs(value)):
+                rounded = abs(change) <= TRUST.rounding * max(1.0, abs(value))
+                if gained >= -TRUST.accept * change or rounded:
                     break
                 damping = max(4.0 * damping, SQUARES.damping)
             else:
                 break
             point, u, gain, steps = trial, v, float(-change), steps + 1
-            damping = damping / 8.0 if damping > NEGLIGIBLE * SQUARES.damping else 0.0
+            damping = damping / 4.0 if damping > NEGLIGIBLE * SQUARES.damping else 0.0
         inside = self.alone & (u > self.lower) & (u < self.upper)
         at = np.flatnonzero(inside | ((u != 0.0) & ~self.alone))
         squares = penalty * self.ridge[at]

@@ -27,6 +27,7 @@ from moestat.solvers.rules import (
     QUASI_NEWTON_TOLERANCE,
     TINY,
     TRUST,
+    ZERO_CURVATURE,
 )
 from moestat.solvers.trust_region.decrease import smallest_decrease
 from moestat.solvers.trust_region.kinks import has_kinks
@@ -82,7 +83,7 @@ class QuasiNewton(Newton):
                 yield from super().climb_level(problem, level, theta, tolerance, max_iterations)
             )
         metric, box = problem.metric(theta), problem.family.box_at(theta)
-        radius, matrix, near, spent = 1.0, None, BFGS.near, 0
+        radius, matrix, near, spent = 1.0, None, TRUST.preview, 0
         while True:
             theta, _, made = yield from bfgs_steps(
                 problem, theta, level, max_iterations - spent, near, matrix
@@ -106,7 +107,7 @@ class QuasiNewton(Newton):
                 return End(theta, "stalled", spent), current
             radius = _next_radius(radius, move, point - theta)
             matrix = _without_signs(region, current.hessian, metric)
-            theta, near = point, BFGS.again * tolerance
+            theta, near = point, tolerance
 
 
 def _predict_gain(region: Region, radius: float, tolerance: float) -> tuple[BoxStep, float]:
@@ -144,4 +145,4 @@ def _without_signs(region: Region, hessian: FloatArray, metric: FloatArray) -> F
     half = metric[block] @ vectors
     matrix = np.diag(np.diagonal(metric))
     matrix[block] = (half * np.maximum(np.abs(values), BFGS.flattest)) @ half.T
-    return matrix + BFGS.margin * np.diag(np.diagonal(matrix))
+    return matrix + ZERO_CURVATURE * np.diag(np.diagonal(matrix))

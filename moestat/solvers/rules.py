@@ -93,20 +93,15 @@ class TrustRegionRules(NamedTuple):
     """Number of iterations without a gain above `GAIN_LIMIT` after which a climb stalls, and of
     trials without a decrease after which a line search ends.  At a kink steps bounce for ever; a
     quarter of the iterations would end climbs along narrow ridges too early."""
-    look: int = 10
-    """Number of iterations between two such checks where threads share a pass, which makes a pass
-    expensive: a quarter of `patience`, so that few passes are wasted."""
     preview: float = 1e-2
-    """Smallest tolerance on a preview of the data, whose maximum differs from that of all rows by
-    far more (benchmark: thirty times more or less costs 32 to 40 percent more passes)."""
+    """Predicted gain at which a preliminary climb ends: on a preview of the data, whose maximum
+    differs from that of all rows by far more, and by BFGS steps before a Hessian is worth its price
+    (benchmark: thirty times more or less costs 32 to 40 percent more passes)."""
 
 
 class BFGSRules(NamedTuple):
     """Quasi-Newton steps: where they start, and how far they go."""
 
-    near: float = 1e-2
-    """Predicted gain at which a climb by BFGS ends and a Hessian is worth its price; as
-    `TrustRegionRules.preview`."""
     steps: int = 50
     """Number of steps that are remembered, and after which a new matrix is made (benchmark: with a
     quarter, least squares take 14 percent fewer passes, but more of them make a matrix)."""
@@ -119,22 +114,18 @@ class BFGSRules(NamedTuple):
     flattest: float = 1e-4
     """Smallest curvature of a Hessian without its signs: that of a predictor with a standard error
     of 100."""
-    margin: float = 1e-10
-    """Relative amount added to the diagonal so that rounding cannot make the matrix indefinite."""
     flatter: float = 0.9
     """Part of the slope that a step has to lose at least: the constant of the curvature condition
     for quasi-Newton methods (Nocedal and Wright 2006, Sec. 3.1)."""
-    again: float = 0.3
-    """Part of the tolerance to which BFGS goes on after a Hessian, so that the next Hessian finds
-    the climb converged."""
 
 
 class LeastSquaresRules(NamedTuple):
     """Least squares: where steps begin, and when they end."""
 
     shallowest: float = 0.1
-    """Smallest curvature of the matrix that BFGS steps start from (benchmark: without it kinked
-    fits are the same, with a large one they fail)."""
+    """Smallest curvature of the matrix that BFGS steps start from (benchmark: with a large one
+    kinked fits fail; without it three tests of kinked fits lose their certificate, and smooth fits
+    end farther from scipy's minimum than 1e-9 of the sum of squares)."""
     visible: float = 0.5
     """Gain that is not worth a new matrix or a finer preview: a likelihood-ratio statistic of one,
     its mean under the null hypothesis."""
@@ -144,9 +135,6 @@ class LeastSquaresRules(NamedTuple):
     reach: float = 1e-2
     """Largest distance from which these gradients may come, a percent of one root mean square of
     the predictors (benchmark: with 3e-4 kinked fits are not certified)."""
-    finest: float = 1e-6
-    """Smallest gain that gradients show where values are rounded by more (benchmark: without a
-    limit, fits of n = 1e12 fail)."""
     damping: float = 1e-3
     """First damping of Levenberg and Marquardt's method, in units of the curvatures: the one for
     starts that may be far away in Madsen et al. (2004), Sec. 3.2."""
@@ -239,10 +227,8 @@ class WorkRules(NamedTuple):
     parts: int = 8
     """The number of parts is a multiple of this, so that up to eight threads have equal shares."""
     block: int = 1 << 11
-    """Smallest number of rows of a part of a preview, and number of random points in memory at a
-    time: enough that loops, not calls, take the time."""
-    group_rows: int = 2048
-    """Number of rows of groups whose slopes are in memory at a time."""
+    """Smallest number of rows of a part of a preview, and number of random points, or of rows of
+    groups, in memory at a time: enough that loops, not calls, take the time."""
     metric_rows: int = 20_000
     """Number of rows that determine a metric of features: to one percent."""
     values: int = 1 << 16

@@ -215,7 +215,7 @@ class Sample:
                     finer = Sample(np.ascontiguousarray(x[None, :]), y, weight)
                     levels.insert(0, finer)
             two_inputs = self.X.shape[0] == 2  # noqa: PLR2004
-            if two_inputs and self.size >= 12 * DETAIL.cells[0] ** 2 * POINTS * classes:
+            if two_inputs and self.size >= 4 * DETAIL.cells[0] ** 2 * POINTS * classes:
                 for panels in DETAIL.cells:
                     finer = Sample(*recombine(*finer.arrays, panels))
                     levels.insert(0, finer)

@@ -105,7 +105,7 @@ def test_groups_of_one_row_are_rows():
 def test_sums_do_not_depend_on_how_rows_are_held_in_memory(monkeypatch):
     family, theta, *_, data = random_groups(GROUPED[0], sizes=(3, 50, 2, 2, 4, 120, 1))
     whole = group_sums(family, theta, data, 2)
-    monkeypatch.setattr("moestat.solvers.groups.WORK", WORK._replace(group_rows=7))
+    monkeypatch.setattr("moestat.solvers.groups.WORK", WORK._replace(block=7))
     parts = group_sums(family, theta, replace(data), 2)
     assert np.allclose(whole.hessian, parts.hessian, rtol=1e-12, atol=1e-12)
     assert np.allclose(whole.scores, parts.scores, rtol=1e-12, atol=1e-12)

@@ -13,7 +13,7 @@ from moestat.solvers.least_squares.gauss_newton import (
 )
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import End, Evaluation, Objective, Problem, Request, Sample
-from moestat.solvers.rules import SQUARES, TRUST
+from moestat.solvers.rules import QUASI_NEWTON_TOLERANCE, TRUST
 from moestat.solvers.shell import LevelSolver
 from moestat.solvers.solution import Solution
 
@@ -22,9 +22,9 @@ def smallest_gain(tolerance: float, size: float) -> float:
     """The smallest gain in log-likelihood worth a step: the tolerance, or what rounding allows.
 
     Half a sum of squares is rounded, in units of log-likelihood, by a part of each sample.  Below
-    that gradients still show a decrease, down to 1e-6.
+    that gradients still show a decrease, down to `QUASI_NEWTON_TOLERANCE`.
     """
-    return max(tolerance, min(TRUST.rounding * size, SQUARES.finest))
+    return max(tolerance, min(TRUST.rounding * size, QUASI_NEWTON_TOLERANCE))
 
 
 @dataclass(frozen=True)

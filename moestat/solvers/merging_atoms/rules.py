@@ -36,8 +36,6 @@ class RidgeRules(NamedTuple):
     relief: float = 1.3
     """Growth, with every good step, of the radius at which a step failed before (benchmark: 41 to
     189 percent more passes)."""
-    creep: float = 1.1
-    """Smallest growth of the radius just below the one that failed, so that it is tried again."""
     shortest: float = 0.1
     """Smallest part to which a failed step is cut: the usual safeguard of cubic interpolation
     (Dennis and Schnabel 1983, Algorithm A6.3.1)."""

@@ -236,7 +236,7 @@ class _Radius:
         growth = RIDGE.growth
         near = RIDGE.whole * self.ceiling
         if growth * self.value > near:
-            growth = max(min(growth, near / self.value), RIDGE.creep)
+            growth = max(min(growth, near / self.value), 1.0)
         self.ceiling *= RIDGE.relief
         self.value = min(growth * self.value, TRUST.largest)
 

@@ -261,7 +261,9 @@ def newton_steps(
     begin = Request(objective, theta, level)
     bounds = bounds or (problem.metric(theta), *problem.family.box_at(theta))
     is_run = NewtonRun.is_for(problem, begin)
-    walk = _Walk(theta, bounds, tolerance, max_iterations, TRUST.patience if is_run else TRUST.look)
+    # Where threads share a pass it is dear: a quarter of the patience wastes few of them.
+    patience = TRUST.patience if is_run else TRUST.patience // 4
+    walk = _Walk(theta, bounds, tolerance, max_iterations, patience)
     if is_run:
         return (yield NewtonRun(objective, theta, level, walk=walk))
     code = _GOES_ON
