@@ -50,7 +50,9 @@ def run(kind: str, cache: str) -> list[float]:
     """Seconds of the import and of the fit."""
     family, response = _KINDS[kind]
     code = _FIT.format(kind=family, response=response)
-    environment = os.environ | {"MOESTAT_CACHE_DIR": cache}
+    # Byte code of Python is kept, as it is for users, though a machine may be set not to.
+    environment = os.environ | {"MOESTAT_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )

@@ -258,11 +258,14 @@ def cold() -> Iterator[Row]:
     code = "import moestat, numpy as np; x = np.random.default_rng(0).normal(size=(400, 1));"
     code += "moestat.fit('gaussian', x, x[:, 0] * 2 + np.sin(9 * x[:, 0]), rng=0, threads=1)"
     with tempfile.TemporaryDirectory() as folder:
+        # Byte code of Python is kept, as it is for users, though a machine may be set not to.
+        environment = os.environ | {"MOESTAT_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for name in ("first", "second"):
             used = os.times().children_user
             subprocess.run(
                 [sys.executable, "-c", code],
-                env=os.environ | {"MOESTAT_CACHE_DIR": folder},
+                env=environment,
                 check=True,
                 capture_output=True,
             )
