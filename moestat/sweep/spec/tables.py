@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -195,4 +196,4 @@ class Table:
 
 
 def _finite(value: float) -> bool:
-    return abs(value) <= 1.7976931348623157e308
+    return abs(value) <= sys.float_info.max  # of integers, too, which math.isfinite cannot take

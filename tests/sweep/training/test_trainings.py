@@ -47,6 +47,7 @@ def test_methods_share_data_and_starts():
         ("n_steps = 4", "n_steps = 0", "n_steps must be an integer >= 1, got 0"),
         ("rate = 0.5", "rate = 2", "curve 'v2', choice = 1: rate must be a number in [0, 1], got"),
         ("n_hidden = 2", "n_hiden = 2", "unknown key 'n_hiden'"),
+        ('x = "choice"', 'x = "chosen"', "x: must be one of task, method"),
     ],
 )
 def test_bad_specs_are_refused_in_one_line(old, new, message):
