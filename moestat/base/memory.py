@@ -7,7 +7,10 @@ from contextlib import suppress
 
 import numpy as np
 
-__all__ = ["FLOAT_BYTES", "available_memory", "check_room"]
+__all__ = ["FLOAT_BYTES", "MEBIBYTE", "available_memory", "check_room"]
+
+MEBIBYTE = 2**20
+"""Bytes of a MiB."""
 
 FLOAT_BYTES = np.dtype(np.float64).itemsize
 """Bytes of a number."""

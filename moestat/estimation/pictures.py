@@ -17,6 +17,10 @@ from moestat.model.censoring import bounds_of
 
 __all__ = ["Pictures"]
 
+_SHOWN = 1e-4
+"""Posterior probability from which on a row is drawn: that of the rootograms of flexmix (Leisch
+2004)."""
+
 _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 """How legends look."""
 
@@ -177,7 +181,7 @@ class Pictures(Criteria):
         count = positive_int("bins", bins)
         axes = self._panels(ax, self.family.n_experts, 2.8, 2.6, sharey=True)
         for i, (one, tau) in enumerate(zip(axes, self.responsibilities.T, strict=True)):
-            shown = tau > 1e-4
+            shown = tau > _SHOWN
             height, edges = np.histogram(tau[shown], count, (0.0, 1.0), weights=self.weight[shown])
             one.bar(edges[:-1], np.sqrt(height), np.diff(edges), align="edge", color=f"C{i % 10}")
             one.set_title(f"expert {i + 1}", fontsize="medium")

@@ -58,6 +58,7 @@ from moestat.estimation.starts import (
     StartRule,
 )
 from moestat.solvers.problem import Problem
+from moestat.solvers.rules import NEWTON_STEPS
 
 __all__ = [
     "Agreement",
@@ -178,7 +179,7 @@ class Race:
         while True:
             first, ends = ends[: SEARCH.finalists], ends[SEARCH.finalists :]
             points = np.array([run.theta for run in first])
-            final = run_starts(problem, points, SEARCH.to_the_end, self.threads)
+            final = run_starts(problem, points, NEWTON_STEPS, self.threads)
             # Tied responses may lead the best runs to spikes; then one behind them may be sound.
             if np.isfinite(final[0].height) or not ends:
                 return final
@@ -388,7 +389,7 @@ class Agreement:
         several, race = problem.family.n_experts > 1, self.search.race
         if not several:
             points = np.array([run.theta for run in started])
-            started = run_starts(problem, points, SEARCH.to_the_end, race.threads)
+            started = run_starts(problem, points, NEWTON_STEPS, race.threads)
         elif not (_most_agree(started) and self._accepts(problem, record, started)):
             return None
         theta, height = race.run_finals(problem, started[:1], rng)[0]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.files import replacing
+from moestat.base.memory import MEBIBYTE
 from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
 
@@ -19,7 +20,7 @@ __all__ = ["MAX_BYTES", "read_record", "write_record"]
 
 _FORMAT = "moestat record 1"
 
-MAX_BYTES = 1 << 30
+MAX_BYTES = 1024 * MEBIBYTE
 """Size of a record in memory, 1 GiB, beyond which a file is not unpacked unless one asks for it: a
 small archive can unpack to any size."""
 
@@ -70,10 +71,8 @@ def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_
         with zipfile.ZipFile(path) as archive:
             size = sum(part.file_size for part in archive.infolist())
         if size > max_bytes:
-            raise ValueError(
-                f"it takes {size / 2**20:.0f} MiB in memory, and max_bytes allows"
-                f" {max_bytes / 2**20:.0f} MiB"
-            )
+            takes, allowed = (f"{each / MEBIBYTE:.0f} MiB" for each in (size, max_bytes))
+            raise ValueError(f"it takes {takes} in memory, and max_bytes allows {allowed}")
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("head")))

@@ -156,14 +156,13 @@ def _near_a_plane(
     def odds(distance: FloatArray, width: Any, alike: FloatArray) -> FloatArray:
         return alike - q * np.log(width) - distance * (0.5 / (level * width**2))
 
-    few, widths = slice(SEARCH.scored), _WIDTHS[:, None, None]
-    distance = np.sum((response[few] - inputs[few] @ planes) ** 2, axis=2)
-    near = np.maximum(0.0, odds(distance, widths, alike[few]))
-    inside = (near > 0.0) * weight[few]
+    distance = np.sum((response - inputs @ planes) ** 2, axis=2)
+    near = np.maximum(0.0, odds(distance, _WIDTHS[:, None, None], alike))
+    inside = (near > 0.0) * weight
     # Rows that lie nearer than a width tells are ties, or those that the plane was drawn through.
     spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), TINY)
     tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
-    gain = np.where(tied, 0.0, near @ weight[few])
+    gain = np.where(tied, 0.0, near @ weight)
     width, plane = np.unravel_index(np.argmax(gain), gain.shape)
     distance = np.sum((response - inputs @ planes[plane]) ** 2, axis=1)
     return special.expit(odds(distance, _WIDTHS[width], alike))
