@@ -6,12 +6,9 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from moestat.estimation.tables import as_percent
+from moestat.estimation.tables import TERMINAL, as_percent
 
 __all__ = ["ADVICE", "Advice", "Explanation", "explain"]
-
-_WIDTH = 80
-"""Columns of a terminal."""
 
 
 class Advice(NamedTuple):
@@ -168,7 +165,7 @@ class Explanation:
     found: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        lines = textwrap.wrap(self.certificate, _WIDTH)
+        lines = textwrap.wrap(self.certificate, TERMINAL)
         for number, (kind, message) in enumerate(self.found, 1):
             advice = ADVICE.get(kind)
             lines += [
@@ -192,7 +189,7 @@ def _part(label: str, text: str) -> list[str]:
     """A labelled paragraph, indented."""
     first = f"   {label + ':' if label else '':<7}"
     return textwrap.wrap(
-        text.rstrip(".") + ".", _WIDTH, initial_indent=first, subsequent_indent=" " * len(first)
+        text.rstrip(".") + ".", TERMINAL, initial_indent=first, subsequent_indent=" " * len(first)
     )
 
 

@@ -17,10 +17,13 @@ from moestat.base.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Row", "Sheet", "as_percent", "labelled", "significant"]
+__all__ = ["TERMINAL", "Row", "Sheet", "as_percent", "labelled", "significant"]
 
-_WIDTH = 78
-"""Columns of text that a terminal of 80 shows without a break."""
+TERMINAL = 80
+"""Columns of a terminal."""
+
+_WIDTH = TERMINAL - 2
+"""Columns of text that a terminal shows without a break."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ rounding, so that products with powers of a score fall below it, too."""
 _NODES = 12
 """Gauss nodes of an interval, exact up to degree 23."""
 
+_PLACES = ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5))
+"""Where the halves of a component start between its edges: in either order, and one of them near an
+edge (without the last two the statistics of 160 tests of one component are the same to 1e-3, but of
+20 tests of two components three are lower, by .007 to .09)."""
+
 _HOMOGENEITY = 0.54
 """Penalty for one component: Li and Chen (2010), p. 1087, as in their R package MixtureInf
 (`emtest.pois` and its like), which names Chen and Li (2011) for its formulas."""
@@ -343,7 +348,7 @@ def _height(
         return np.concatenate([totals * shares, totals * (1.0 - shares)])
 
     climbs: list[tuple[float, FloatArray, FloatArray]] = []
-    for low, high in ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5)):
+    for low, high in _PLACES:
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
         climbs.append(_climbed(law, y, masses, means, split, ends))
