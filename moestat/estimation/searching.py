@@ -419,7 +419,7 @@ def _most_agree(runs: Sequence[RunEnd]) -> bool:
 
 def search_of(
     count: int | None = None,
-    searches: int = 8,
+    searches: int = Agreement.searches,
     time_limit: float = np.inf,
     more: tuple[StartRule, ...] = (),
     risk: float | None = None,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.solvers.rules import DETAIL
+from moestat.solvers.rules import DETAIL, TRUST
 
 
 def with_ridge(gram: FloatArray) -> FloatArray:
@@ -52,9 +52,10 @@ def without_relations(
     relations = related(inside)
     if not relations.size:
         return hessian, lambda eigenvalues: eigenvalues
+    rounding = TRUST.rounding / DETAIL.ridge
     stiff = float(np.max(np.abs(np.diag(hessian)[at]) / np.diag(inside)))
     bent, turned = np.linalg.eigh(relations.T @ hessian[free] @ relations)
-    relations = relations @ turned[:, np.abs(bent) <= 1e4 * DETAIL.ridge * stiff]
+    relations = relations @ turned[:, np.abs(bent) <= rounding * stiff]
     images = inside @ relations
     others = np.eye(at.size) - relations @ images.T
     made = hessian.copy()
