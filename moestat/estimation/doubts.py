@@ -38,7 +38,7 @@ Doubt = tuple[type[MoEWarning], str]
 def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
     """Reasons not to take a fit to data as the maximum of its likelihood.
 
-    A higher maximum is one if it is more probable than the risk.
+    A higher maximum is one if it is more probable than `DOUBT.higher`, or than a larger risk.
     """
     assert result.standard is not None
     certificate, family = result.standard.solution.certificate, standard.problem.family
@@ -82,7 +82,7 @@ def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Dou
     """That a higher maximum may exist, by its probability where that is estimated."""
     runs, chance = certificate.n_starts, certificate.p_higher
     reached = round(certificate.agreement * runs)
-    if runs == 1 or (reached > 1 if chance is None else chance <= risk):
+    if runs == 1 or (reached > 1 if chance is None else chance <= max(risk, DOUBT.higher)):
         return []
     agreeing = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
     what = "there may be a higher one"

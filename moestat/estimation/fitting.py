@@ -98,10 +98,11 @@ def fit(
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start has converged before.
     risk : float, optional
-        Largest probability of a higher maximum that you accept, .15 by default.  The search stops
-        when the estimated probability, ``certificate.p_higher``, is at most `risk`, and at the
-        latest after eight searches or when their budget is used up.  If the probability is then
-        still larger, the fit warns.  With .05 it searches longer; with 1 it stops after one search.
+        Probability of a higher maximum at which the search stops, .05 by default.  The search
+        continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and
+        at the latest until eight searches are made or their budget is used up.  The fit warns if
+        the probability is then larger than .15, or than a larger `risk`.  With 1 it stops after
+        one search.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None

@@ -1,4 +1,4 @@
-"""The probability that a higher maximum exists, from what a search has record.
+"""The probability that a higher maximum exists, from the heights that a search has seen.
 
 A logistic model whose coefficients are those of `benchmarks/calibration.py`: default calls on
 problems of every likelihood, half of them held out, as if they had stopped after each of their
@@ -22,10 +22,14 @@ __all__ = ["covariates", "expected_distinct", "probability_of_higher"]
 def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, runs: int) -> float:
     """Estimated probability that a maximum exists which is higher than the end of a search.
 
+    Searches that find nothing higher do not make a higher maximum more probable: where most runs of
+    the pools agree on the height at which the searches end, the smaller of the estimates from the
+    pools and from the searches counts.
+
     Parameters
     ----------
     record : SearchRecord
-        What it has record.
+        The heights that the search has seen.
     n_experts : int
         Number of experts k.
     reached, runs : int
@@ -40,12 +44,16 @@ def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, 
     >>> probability_of_higher(alike, 2, 8, 8) < 0.1, probability_of_higher(apart, 2, 1, 8) > 0.4
     (True, True)
     """
-    score = float(np.dot(HIGHER.coefficients, covariates(record, n_experts, reached, runs)))
-    return float(1.0 / (1.0 + np.exp(-score)))
+    evidence = [(reached, runs), *([record.agreeing] if record.agreeing else [])]
+    scores = [
+        float(np.dot(HIGHER.coefficients, covariates(record, n_experts, *each)))
+        for each in evidence
+    ]
+    return float(1.0 / (1.0 + np.exp(-min(scores))))
 
 
 def covariates(record: SearchRecord, n_experts: int, reached: float, runs: int) -> FloatArray:
-    """What the probability depends on: 1, and two numbers of what a search has record.
+    """What the probability depends on: 1, and two numbers of what a search has seen.
 
     These are the logarithm of how many heights a pool of four starts an expert comes to, and the
     share of runs that came to the best height again, among the runs and one more: a search may

@@ -43,6 +43,9 @@ class SearchRecord:
     """Heights of the runs of its first pools after a first rung."""
     ends: list[float] = field(default_factory=list[float])
     """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
+    agreeing: tuple[int, int] | None = None
+    """How many runs of pools of which most agree reached the best height, and all of them; None
+    where they do not agree, or where a search ended higher."""
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:

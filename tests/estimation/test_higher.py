@@ -13,7 +13,7 @@ import pytest
 import moestat
 from moestat.base.warnings import DisagreementWarning, MoEWarning
 from moestat.estimation.higher import covariates, expected_distinct, probability_of_higher
-from moestat.estimation.rules import HIGHER
+from moestat.estimation.rules import DOUBT, HIGHER
 from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Agreement, Moves
 from moestat.estimation.starts import RandomStarts
@@ -63,6 +63,15 @@ def test_more_heights_and_less_agreement_make_a_higher_maximum_more_probable():
     assert many < few
 
 
+def test_searches_that_find_nothing_higher_do_not_make_it_more_probable():
+    pool = [0.0] * 10 + [-1.0, -2.0]
+    alone = probability_of_higher(SearchRecord(pool), 3, 10, 12)
+    searched = SearchRecord(pool, [0.0, 0.0], agreeing=(10, 12))
+    assert probability_of_higher(searched, 3, 2, 2) == alone
+    higher = SearchRecord(pool, [0.0, 1.0])
+    assert probability_of_higher(higher, 3, 1, 2) > alone
+
+
 @ignored
 def test_a_search_stops_by_the_risk_that_is_accepted(monkeypatch):
     """It makes no search more than the first that leaves the probability accepted, and no less."""
@@ -76,7 +85,8 @@ def test_a_search_stops_by_the_risk_that_is_accepted(monkeypatch):
         result = moestat.fit("multinomial", X, y, n_experts=4, rng=0, risk=risk)
         counts.append(len(made))
         said.append(result.certificate.p_higher)
-        assert (result.certificate.p_higher > risk) == any("higher one" in n for n in result.notes)
+        warned = any("higher one" in note for note in result.notes)
+        assert (result.certificate.p_higher > max(risk, DOUBT.higher)) == warned
     assert counts[0] == Agreement.searches
     assert counts[0] >= counts[1] >= counts[2] == 1
     made.clear()
@@ -123,7 +133,7 @@ def test_a_fit_warns_by_its_probability():
             warnings.simplefilter("always")
             result = moestat.fit("multinomial", *classes(seed), n_experts=4, rng=seed)
         told.append(any(w.category is DisagreementWarning for w in seen))
-        assert told[-1] == (result.certificate.p_higher > Agreement.risk)
+        assert told[-1] == (result.certificate.p_higher > DOUBT.higher)
         if told[-1]:
             assert any("there is a higher one with a probability of" in n for n in result.notes)
     assert sum(told) >= 3
