@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Seed: TypeAlias = (
+    int
+    | Sequence[int]
+    | np.random.Generator
+    | np.random.RandomState
+    | np.random.SeedSequence
+    | np.random.BitGenerator
+    | None
+)
+"""What random numbers are drawn from: a generator, or what one is made of; None for any."""
 
 
 @dataclass(frozen=True)

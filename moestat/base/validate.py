@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 
 LARGEST_INT = 1_000_000
 """Largest whole number of an argument that says nothing else: beyond it a number is a slip, and
@@ -271,17 +271,19 @@ def check_keywords(function: str, given: Mapping[str, Any], known: Iterable[str]
             )
 
 
-def as_generator(rng: Any) -> np.random.Generator:
+def as_generator(rng: Seed) -> np.random.Generator:
     """A numpy Generator from a Generator, a RandomState, a seed or None."""
+    entropy: Any = rng
     if isinstance(rng, np.random.RandomState):
-        rng = rng.randint(2**32, size=4, dtype=np.uint32)
+        entropy = rng.randint(2**32, size=4, dtype=np.uint32)
     if isinstance(rng, np.random.Generator):
         if hasattr(rng.bit_generator.seed_seq, "spawn"):
             return rng
-        rng = rng.integers(2**32, size=4, dtype=np.uint32)
+        entropy = rng.integers(2**32, size=4, dtype=np.uint32)
     try:
         # NumPy descends into matrices without end, and dies.
-        return np.random.default_rng(np.asarray(rng) if type(rng).__name__ == "matrix" else rng)
+        is_matrix = type(entropy).__name__ == "matrix"
+        return np.random.default_rng(np.asarray(entropy) if is_matrix else entropy)
     except (TypeError, ValueError):
         raise ValueError(
             f"rng must be a numpy.random.Generator, a seed or None, got {short(rng)}"

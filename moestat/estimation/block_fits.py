@@ -14,7 +14,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, check_kind, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.batches import finish
@@ -73,7 +73,7 @@ def fit_blocks(
     blocks: Blocks,
     *,
     starts: Sequence[StartRule] | None = None,
-    rng: Any = None,
+    rng: Seed = None,
     threads: int | None = None,
     resume: str | Path | None = None,
     verbose: bool = False,
@@ -185,7 +185,7 @@ def fit_rows(
     model: Any,
     blocks: Blocks,
     starts: Any,
-    rng: Any,
+    rng: Seed,
     count: int,
     options: Mapping[str, Any],
     *,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moestat.estimation.tables import TERMINAL, as_percent
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["ADVICE", "Advice", "Explanation", "explain"]
 
@@ -193,7 +197,7 @@ def _part(label: str, text: str) -> list[str]:
     )
 
 
-def explain(result: Any) -> Explanation:
+def explain(result: MoEResults) -> Explanation:
     """The explanation of a result, `moestat.estimation.results.MoEResults.explain`."""
     certificate = result.certificate
     agree = round(certificate.agreement * certificate.n_starts)

@@ -12,6 +12,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
+from moestat.base.types import Seed
 from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
 from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
@@ -46,7 +47,7 @@ def fit(
     time_limit: float | None = None,
     risk: float | None = None,
     sample_weight: Any = None,
-    rng: Any = None,
+    rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
@@ -241,7 +242,7 @@ class Settings:
     n_starts: int | None = None
     time_limit: float | None = None
     risk: float | None = None
-    rng: Any = None
+    rng: Seed = None
     threads: int | None = None
     target: Target | None = None
     compress: str | None = None
@@ -340,7 +341,7 @@ def fit_many(
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
     sample_weights: Sequence[Any] | None = None,
-    rng: Any = None,
+    rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,
     prior: Prior | str | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
+from moestat.base.types import Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data import Data, check_size
 from moestat.estimation.groups import arranged
@@ -50,7 +51,7 @@ class FitJob:
     data: Data
     solver: Solver | None = None
     starts: Sequence[StartRule] | None = None
-    rng: Any = None
+    rng: Seed = None
     prior: Prior | None = None
     by_weight: bool = False
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.figures import CURVE_POINTS, HEIGHT, REFERENCE, WIDTH, new_axes
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
 from moestat.estimation.inference.diagnostics import calibration
@@ -399,7 +399,7 @@ class Pictures(Criteria):
         return file.getvalue()
 
     @door(ax="Axes | None")
-    def plot_qq(self, ax: Any = None, *, rng: Any = None) -> Any:
+    def plot_qq(self, ax: Any = None, *, rng: Seed = None) -> Any:
         """Plot quantile residuals against normal quantiles: a line if the model is correct.
 
         Parameters

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, as_numbers, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import Data
@@ -588,7 +588,7 @@ class Predicting(Fitted):
             raise ValueError("a regression function has no posterior probabilities of its experts")
 
     def simulate(
-        self, X: Any = None, rng: Any = None, *, groups: Any = None, trials: Any = None
+        self, X: Any = None, rng: Seed = None, *, groups: Any = None, trials: Any = None
     ) -> Any:
         """Simulate responses (n,) from the fitted density at each input.
 
@@ -823,7 +823,7 @@ class Predicting(Fitted):
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues
 
-    def quantile_residuals(self, rng: Any = None, *, X: Any = None, y: Any = None) -> Any:
+    def quantile_residuals(self, rng: Seed = None, *, X: Any = None, y: Any = None) -> Any:
         """Residuals (n,) that are standard normal if the model is correct (Dunn and Smyth 1996).
 
         They are randomised for classes and counts.  For R responses the shape is (n, R).

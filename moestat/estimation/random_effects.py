@@ -20,6 +20,8 @@ from moestat.solvers.solution import Solution
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.results import MoEResults
+
 __all__ = [
     "component_cells",
     "effects_of_groups",
@@ -197,7 +199,7 @@ def laws_of_groups(
     return mean, spread, np.exp(eta[:, 1])
 
 
-def effect_names(result: Any) -> list[str]:
+def effect_names(result: MoEResults) -> list[str]:
     """What the effects are called: by the inputs, and "Intercept"."""
     features = None if result.data is None else result.data.features
     named = result.family.likelihood.effects.features
@@ -207,7 +209,7 @@ def effect_names(result: Any) -> list[str]:
     ]
 
 
-def effects_term(result: Any) -> str:
+def effects_term(result: MoEResults) -> str:
     """The effects as lme4 writes them, such as ``(1 + time | id)``."""
     names = ["1" if name == "Intercept" else name for name in effect_names(result)]
     ordered = sorted(names, key=lambda name: name != "1")
@@ -246,7 +248,7 @@ def is_factor(family: Family, symbol: str) -> bool:
     return any(symbol in pair for pair in blocks)
 
 
-def component_cells(result: Any, expert: int, alpha: float) -> list[tuple[str, ...]]:
+def component_cells(result: MoEResults, expert: int, alpha: float) -> list[tuple[str, ...]]:
     """Rows of a summary with the components of one expert, from 1."""
     rows = variance_components(result, alpha).loc[expert]
     cells: list[tuple[str, ...]] = []
@@ -263,7 +265,7 @@ def component_cells(result: Any, expert: int, alpha: float) -> list[tuple[str, .
 
 
 @np.errstate(all="ignore")
-def variance_components(result: Any, alpha: float = 0.05) -> pd.DataFrame:
+def variance_components(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame:
     """Standard deviations and correlations of the effects by expert, with errors."""
     import pandas as pd
 
@@ -353,7 +355,7 @@ def _interval(kind: str, value: float, error: float, half: float) -> tuple[float
     return float(ends[0]), float(ends[1])
 
 
-def effects_of_groups(result: Any) -> pd.DataFrame:
+def effects_of_groups(result: MoEResults) -> pd.DataFrame:
     """Predicted effects of each group with their standard deviations."""
     import pandas as pd
 

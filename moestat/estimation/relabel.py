@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from moestat.base.validate import as_plain_array, short
 from moestat.model.family import Family
 from moestat.solvers import Solution
 
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
+
 __all__ = ["by_weight", "mean_weights", "relabelled"]
 
 _ROWS = 100_000
@@ -21,7 +25,7 @@ _ROWS = 100_000
 
 
 @door()
-def relabelled(result: Any, order: Sequence[int]) -> Any:
+def relabelled(result: MoEResults, order: Sequence[int]) -> Any:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
     k = result.family.n_experts
     new = as_plain_array("order", order)
@@ -49,7 +53,7 @@ def relabelled(result: Any, order: Sequence[int]) -> Any:
     return replace(result, solution=outer, standard=standard, robust=robust)
 
 
-def by_weight(result: Any, share: FloatArray | None = None) -> Any:
+def by_weight(result: MoEResults, share: FloatArray | None = None) -> Any:
     """The fit with its experts in descending order of their mean weight `share` (k,).
 
     By default that is computed from the rows of the fit.  A fit whose experts are told apart, or
@@ -69,7 +73,7 @@ def by_weight(result: Any, share: FloatArray | None = None) -> Any:
     return sorted_result if inside else result
 
 
-def mean_weights(result: Any) -> FloatArray:
+def mean_weights(result: MoEResults) -> FloatArray:
     """Mean gate probability (k,) of each expert over the rows of a fit, some rows at a time."""
     X, weight, total = result.rows.X, result.weight, np.zeros(result.family.n_experts)
     for first in range(0, weight.size, _ROWS):

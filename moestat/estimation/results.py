@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moestat.base.door import door, doors
+from moestat.base.types import Seed
 from moestat.base.validate import short
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data import Data, without_rows
@@ -134,7 +135,7 @@ class MoEResults(Pictures):
         *,
         strata: Any = None,
         n_resamples: int = 500,
-        rng: Any = None,
+        rng: Seed = None,
     ) -> MoEResults:
         """Return the same fit with standard errors, tests and intervals from another covariance.
 
@@ -228,7 +229,7 @@ class MoEResults(Pictures):
         kind: str = "pairs",
         *,
         groups: Any = None,
-        rng: Any = None,
+        rng: Seed = None,
         verbose: bool = False,
     ) -> BootstrapResult:
         """Refit the model to resampled data, see `moestat.bootstrap`.

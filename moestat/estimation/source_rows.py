@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_generator, draw_seed
 from moestat.estimation.block_rows import BlockRows, Reader
 from moestat.estimation.blocks import Block
 from moestat.estimation.data import Data
+
+if TYPE_CHECKING:
+    pass
+
 
 __all__ = ["at_sample", "sample_data", "sum_of_source", "values_of_source"]
 
@@ -50,7 +54,7 @@ def at_sample(result: Any) -> Any:
 
 
 def values_of_source(
-    result: Any, name: str, answer: Callable[[Any], Any], rng: Any = None
+    result: Any, name: str, answer: Callable[[Any], Any], rng: Seed = None
 ) -> FloatArray:
     """Values (n,) or (n, m) of all rows, in their order, by one pass.
 

@@ -19,6 +19,9 @@ from moestat.estimation.tables import Row, Sheet, as_percent, significant
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.criteria import Criteria
+    from moestat.estimation.results import MoEResults
+
 __all__ = ["Estimate", "Summary", "estimates", "in_order", "sections", "summarise", "tidy"]
 
 
@@ -83,7 +86,7 @@ class Summary(Sheet):
         return tidy(self.estimates)
 
 
-def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
+def estimates(result: Criteria, alpha: float = 0.05) -> list[Estimate]:
     """Every parameter of a fit that its model reads, in the order in which they are packed.
 
     A gate of one expert has none.
@@ -109,7 +112,7 @@ def estimates(result: Any, alpha: float = 0.05) -> list[Estimate]:
 _ZERO = "0 by the penalty"
 
 
-def _statuses(result: Any) -> list[str]:
+def _statuses(result: Criteria) -> list[str]:
     """What keeps each parameter (P,) from being estimated with an error, in words."""
     family, errors = result.family, result.theta_bse
     lower, upper = family.box_at(result.theta)
@@ -145,7 +148,7 @@ def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     return frame.drop(columns=[name for name, words in optional.items() if not any(words)])
 
 
-def summarise(result: Any, alpha: float = 0.05) -> Summary:
+def summarise(result: MoEResults, alpha: float = 0.05) -> Summary:
     """Tables of a fit, its certificate and its parameters, see `MoEResults.summary`."""
     family = result.family
     title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
@@ -231,7 +234,7 @@ def _cells(each: Estimate) -> tuple[str, ...]:
     )
 
 
-def _mean_weights(result: Any) -> FloatArray | None:
+def _mean_weights(result: MoEResults) -> FloatArray | None:
     """Mean gate probability (k,) of each expert over the rows of the fit, None without them."""
     data = result.data
     if result.family.is_regression or data is None or len(data.y) < result.weight.size:
@@ -239,7 +242,7 @@ def _mean_weights(result: Any) -> FloatArray | None:
     return mean_weights(result)
 
 
-def _heading(result: Any, term: Term, weights: FloatArray | None, against: bool) -> str:
+def _heading(result: MoEResults, term: Term, weights: FloatArray | None, against: bool) -> str:
     """What a section is of, with the mean weight and the scale of an expert."""
     family, expert = result.family, term.expert
     if term.part == "gate":
@@ -269,13 +272,13 @@ _ERRORS = {
 }
 
 
-def _counted(result: Any) -> str:
+def _counted(result: MoEResults) -> str:
     """Rows and, where there are any, groups of rows."""
     groups = result.n_groups
     return f"{result.nobs:.10g}" + ("" if groups is None else f" in {groups:.10g} groups")
 
 
-def _facts(result: Any) -> tuple[tuple[Any, ...], ...]:
+def _facts(result: MoEResults) -> tuple[tuple[Any, ...], ...]:
     """Rows of two labels with their values."""
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
@@ -326,7 +329,7 @@ def _higher(p: float | None) -> list[tuple[str, ...]]:
     return [("Higher maximum", f"probability {about}{shown}", "", "")]
 
 
-def _sparse_notes(result: Any) -> list[str]:
+def _sparse_notes(result: MoEResults) -> list[str]:
     """What a sparse fit leaves out."""
     zeros = len(getattr(result.prior, "zeros", ()))
     if not zeros:
@@ -337,7 +340,7 @@ def _sparse_notes(result: Any) -> list[str]:
     ]
 
 
-def _steps(result: Any) -> str:
+def _steps(result: MoEResults) -> str:
     """In which steps the responses are recorded."""
     data = result.data
     if data is None or not data.resolution:
@@ -347,7 +350,7 @@ def _steps(result: Any) -> str:
     return ", ".join(f"{name} is recorded in steps of {h:.4g}" for name, h in each if h > 0.0)
 
 
-def _notes(result: Any) -> tuple[str, ...]:
+def _notes(result: MoEResults) -> tuple[str, ...]:
     """Sentences below the tables."""
     known = result.identified.why, result._order_doubt, _steps(result)
     notes = tuple(filter(None, (*result.notes, *known)))

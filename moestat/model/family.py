@@ -13,7 +13,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.registry import configured, table_of
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import (
     as_design,
     as_floats,
@@ -316,7 +316,7 @@ class Family(ParameterLayout):
         order = np.lexsort(atoms[:, first_expert:].T[::-1])
         return self.pin(self.join(atoms[order], shared))
 
-    def typical(self, rng: Any = None) -> FloatArray:
+    def typical(self, rng: Seed = None) -> FloatArray:
         """Packed parameters (P,) of a sensible truth, its atoms well apart in every block.
 
         Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.model.designs import Design, Equispaced, Given, Lattice, design_of
 from moestat.model.family import Family, check_family
@@ -31,7 +31,7 @@ def sample(
     family: Family,
     theta: Any,
     n: float,
-    rng: Any = None,
+    rng: Seed = None,
     design: Design | None = None,
     noise: float | None = None,
 ) -> tuple[FloatArray, Any]:
@@ -118,7 +118,7 @@ def sample_weighted(
     family: Family,
     theta: Any,
     n: float,
-    rng: Any = None,
+    rng: Seed = None,
     design: Design | None = None,
     noise: float | None = None,
 ) -> tuple[FloatArray, Any, FloatArray]:

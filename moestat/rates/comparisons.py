@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, as_generator, check_kind
 from moestat.rates.rate import fit_rate
 from moestat.rates.regression import (
@@ -99,7 +99,7 @@ def compare_rates(
     *,
     paired: bool = False,
     n_bootstrap: int = 1000,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> RateDifference:
     """Compare the rates of two losses: the difference of their slopes of log loss on log n.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.rates.bounds import (
     EXACT,
@@ -289,7 +289,7 @@ def fit_rate(
     *,
     theory: float | None = None,
     n_bootstrap: int = 1000,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> RateResult:
     """Fit the convergence rate of a loss, ``log loss = intercept + slope log n``.
 
@@ -364,7 +364,7 @@ class Sizes:
 
 
 def rate_at(
-    sizes: Sizes, loss: Any, *, theory: float | None = None, n_bootstrap: int, rng: Any = None
+    sizes: Sizes, loss: Any, *, theory: float | None = None, n_bootstrap: int, rng: Seed = None
 ) -> RateResult:
     """The rate as `fit_rate`; what depends on the sizes alone is computed once for many losses.
 
@@ -375,7 +375,7 @@ def rate_at(
 
 
 def _rate_at(
-    sizes: Sizes, loss: Any, theory: float | None, n_bootstrap: int, rng: Any
+    sizes: Sizes, loss: Any, theory: float | None, n_bootstrap: int, rng: Seed
 ) -> RateResult:
     log_n, distinct, first, group = sizes.log_n, sizes.distinct, sizes.first, sizes.group
     log_loss = np.log(positive("loss", loss, log_n.size))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.door import door, doors
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_generator, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
 from moestat.estimation.block_passes import Passes
@@ -29,6 +29,7 @@ from moestat.estimation.tables import labelled, significant
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -261,7 +262,7 @@ def bootstrap(
     kind: str = "pairs",
     *,
     groups: Any = None,
-    rng: Any = None,
+    rng: Seed = None,
     threads: int | None = None,
     verbose: bool = False,
 ) -> BootstrapResult:

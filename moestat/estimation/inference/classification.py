@@ -6,7 +6,7 @@ A unit is a row or, in a fit with groups, a group of rows: that for which an exp
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.found import Found, found
 from moestat.solvers.rules import DIFFERENCE_STEP
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["ASSIGNMENTS", "FirstStep", "assigned", "classification_errors", "first_step"]
 
@@ -72,7 +76,7 @@ def _probabilities(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatAr
     return prior[:, units].T, posterior[:, units].T
 
 
-def first_step(result: Any) -> FirstStep:
+def first_step(result: MoEResults) -> FirstStep:
     """The first step of a `MoEResults` with two experts or more."""
     if result.family.is_regression or result.family.n_experts < 2:
         what = "is a regression function" if result.family.is_regression else "has one expert"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_design, as_generator, positive_int
 from moestat.compiler.jit import compact, compile_loop
 from moestat.estimation.inference.found import Found, check_likelihood, found
@@ -37,7 +37,7 @@ __all__ = [
 
 @door(family="Family | MoEResults")
 def quantile_residuals(
-    family: Any, theta: Any = None, X: Any = None, y: Any = None, rng: Any = None
+    family: Any, theta: Any = None, X: Any = None, y: Any = None, rng: Seed = None
 ) -> Any:
     """Randomised quantile residuals, standard normal if the model is true.
 
@@ -64,7 +64,7 @@ def quantile_residuals(
 
 
 def expert_residuals(
-    family: Family, theta: FloatArray, X: FloatArray, y: Any, rng: Any
+    family: Family, theta: FloatArray, X: FloatArray, y: Any, rng: Seed
 ) -> FloatArray:
     """Quantile residuals (k, n) of real responses or counts under each expert by itself."""
     experts = np.eye(family.n_experts)

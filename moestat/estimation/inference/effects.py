@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import equations, linear_constraints
 from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.solvers.rules import DIFFERENCE_STEP
+
+if TYPE_CHECKING:
+    from moestat.estimation.predicting import Predicting
+
 
 __all__ = ["Effects", "marginal_effects", "t_test"]
 
@@ -65,7 +69,7 @@ class Effects:
         return self.summary_frame().to_string(float_format="{:.4g}".format)
 
 
-def t_test(result: Any, constraints: str) -> Effects:
+def t_test(result: Predicting, constraints: str) -> Effects:
     """Tests of linear functions of parameters one by one, see `MoEResults.t_test`."""
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     error = np.sqrt(np.diag(result._spread(matrix)))
@@ -73,7 +77,7 @@ def t_test(result: Any, constraints: str) -> Effects:
     return Effects(names, matrix @ result.theta, error, value)
 
 
-def marginal_effects(result: Any, dummy: bool = False) -> Effects:
+def marginal_effects(result: Predicting, dummy: bool = False) -> Effects:
     """Average effects of inputs on predictions, see `MoEResults.get_margeff`."""
     weight = result.weight / result.weight.sum()
     family, theta = result.family, result.theta
@@ -96,7 +100,7 @@ def marginal_effects(result: Any, dummy: bool = False) -> Effects:
     return Effects(names, estimate, np.concatenate(errors), np.zeros(estimate.size))
 
 
-def _changes(result: Any, dummy: bool) -> Iterator[tuple[str, list[FloatArray], Any]]:
+def _changes(result: Predicting, dummy: bool) -> Iterator[tuple[str, list[FloatArray], Any]]:
     """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
     rows = result.rows
     if rows.columns:

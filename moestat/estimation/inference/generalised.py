@@ -24,6 +24,8 @@ from moestat.solvers.squares import profile_log_likelihood
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.criteria import Criteria
+
 __all__ = [
     "RegressionInfluence",
     "Units",
@@ -108,7 +110,7 @@ class Units:
         return float(self.weight @ self.pearson**2) / left
 
 
-def units(result: Any, name: str) -> Units:
+def units(result: Criteria, name: str) -> Units:
     """Responses and means of a fit of one expert; `name` is the question, for the refusal."""
     family, likelihood = result.family, result.family.likelihood
     if likelihood.parts:
@@ -179,7 +181,7 @@ class RegressionInfluence:
         return pd.DataFrame(columns, index=self.index)
 
 
-def influence_of_regression(result: Any) -> RegressionInfluence:
+def influence_of_regression(result: Criteria) -> RegressionInfluence:
     """Leverage and Cook's distances of a fit of one expert, see `MoEResults.get_influence`."""
     fitted_units = units(result, "get_influence")
     family, X = result.family, result.rows.X
@@ -199,7 +201,7 @@ def influence_of_regression(result: Any) -> RegressionInfluence:
     return RegressionInfluence(leverage, resid, distance, result._inputs().index)
 
 
-def null_log_likelihood(result: Any) -> float:
+def null_log_likelihood(result: Criteria) -> float:
     """The largest log-likelihood of one expert without inputs, on the rows of a fit.
 
     An offset stays.  Parameters of the likelihood, such as a variance, are estimated with the

@@ -12,7 +12,7 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.figures import REFERENCE, new_axes
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit
@@ -203,7 +203,7 @@ def lasso_path(
     folds: int | None = None,
     sample_weight: Any = None,
     data: Any = None,
-    rng: Any = None,
+    rng: Seed = None,
     verbose: bool = False,
     **options: Any,
 ) -> LassoPath:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -27,6 +27,10 @@ from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers.rules import TINY
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["Misfit", "misfits", "misfits_in"]
 
@@ -96,7 +100,7 @@ class _Checked:
         return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, names[:5]))}{more}"
 
 
-def misfits(result: Any) -> list[Misfit]:
+def misfits(result: MoEResults) -> list[Misfit]:
     """What a maximum does not say by itself: rows that the fitted law does not describe.
 
     Outliers and long tails, few values or a spike of a real response, more zeros or another
@@ -113,7 +117,7 @@ def misfits(result: Any) -> list[Misfit]:
     return misfits_in(result, result.rows)
 
 
-def misfits_in(result: Any, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
+def misfits_in(result: MoEResults, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
     """The same for rows that may be a sample of those of the fit.
 
     `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
@@ -341,7 +345,7 @@ def _copies(fit: _Checked, lead: IntArray) -> int:
     return copies if certain and chance < ALARM.level else 0
 
 
-def _sizes(result: Any) -> FloatArray:
+def _sizes(result: MoEResults) -> FloatArray:
     """Rows of each expert (k,): sums of responsibilities; of regression functions of weights."""
     family, rows = result.family, result.rows
     if rows.groups is not None:
@@ -370,7 +374,7 @@ def _count_own(family: Any, known: Identified, i: int) -> int:
     return len(places.difference(*ties)) + sum(tie <= places for tie in ties) - int(related)
 
 
-def _of_experts(result: Any, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
+def _of_experts(result: MoEResults, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
     """Experts of few rows, and inputs that do not tell experts apart."""
     family = result.family
     if family.n_experts == 1:

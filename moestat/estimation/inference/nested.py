@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
 from moestat.solvers.rules import GAIN_LIMIT, HALF_OF_DIGITS, ZERO_CURVATURE
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["check_same_data", "lr_test", "score_test"]
 
@@ -195,7 +199,7 @@ def _are_nested(small: Any, large: Any) -> bool:
     return nested and {**small, "covariance": ""} == {**large, "covariance": ""}
 
 
-def _offset(result: Any) -> FloatArray:
+def _offset(result: MoEResults) -> FloatArray:
     """What is added to the predictors of all experts (n,)."""
     offset = result.family.offset_input
     X = result.rows.X

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, check_keywords, positive_int
 from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
 from moestat.estimation.data import Data
@@ -93,7 +93,7 @@ def bootstrap_lrt(
     large: MoEResults,
     n_resamples: int = 199,
     *,
-    rng: Any = None,
+    rng: Seed = None,
     threads: int | None = None,
     verbose: bool = False,
     **options: Any,

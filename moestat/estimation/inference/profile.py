@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -23,6 +23,11 @@ from moestat.estimation.inference.restricted import (
 )
 from moestat.model.constraints import averaged
 from moestat.solvers.rules import HALF_OF_DIGITS, TINY
+
+if TYPE_CHECKING:
+    from moestat.estimation.fitted import Fitted
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
 
@@ -99,8 +104,8 @@ class Profile:
         return ax
 
 
-@door(result="MoEResults")
-def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
+@door()
+def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
     """Compute the profile likelihood interval of a parameter.
 
     Parameters
@@ -162,7 +167,7 @@ def profile(result: Any, name: str, alpha: float = 0.05) -> Profile:
     )
 
 
-def combination(result: Any, row: FloatArray, alpha: float) -> tuple[float, float]:
+def combination(result: Fitted, row: FloatArray, alpha: float) -> tuple[float, float]:
     """The profile likelihood interval of a linear combination of parameters."""
     inner = found(result)
     matrix = np.eye(row.size) if inner.coordinates is None else inner.coordinates.matrix
@@ -170,7 +175,7 @@ def combination(result: Any, row: FloatArray, alpha: float) -> tuple[float, floa
 
 
 @np.errstate(all="ignore")
-def intervals_of_means(result: Any, alpha: float, X: FloatArray) -> FloatArray | None:
+def intervals_of_means(result: Fitted, alpha: float, X: FloatArray) -> FloatArray | None:
     """Profile likelihood intervals of means (n, 2), or chances (n, 2, 2), at inputs X (n, d).
 
     Of one expert without groups, whose mean is a function of one predictor, a linear combination of

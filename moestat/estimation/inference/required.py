@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.figures import new_axes
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.batches import fit_jobs
@@ -113,7 +113,7 @@ def required_n(
     error: float,
     what: str,
     replicates: int = 80,
-    rng: Any = 0,
+    rng: Seed = 0,
 ) -> RequiredN:
     """Compute the number of rows at which an estimate has a given standard error.
 

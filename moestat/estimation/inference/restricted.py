@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from moestat.estimation.inference.hypotheses import (
 from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE, TINY, TRUST, ZERO_CURVATURE
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = [
     "Curve",
@@ -86,8 +90,8 @@ class RestrictedFit:
         return self.covariance
 
 
-@door(result="MoEResults")
-def fit_constrained(result: Any, constraints: str) -> RestrictedFit:
+@door()
+def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
     """Maximise the likelihood under linear constraints, such as equal slopes of two experts.
 
     Newton's method starts at the estimate, moved onto the constraints by the metric of the

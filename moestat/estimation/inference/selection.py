@@ -14,7 +14,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_generator, draw_seed, positive_int, short
 from moestat.base.warnings import (
     DataWarning,
@@ -282,7 +282,7 @@ def select(
     folds: int | None = None,
     sample_weight: Any = None,
     data: Any = None,
-    rng: Any = None,
+    rng: Seed = None,
     verbose: bool = False,
     **options: Any,
 ) -> Selection:
@@ -514,7 +514,7 @@ def _by_formula(
     way: Any,
     before: MoEResults | None,
     size: int,
-    rng: Any,
+    rng: Seed,
 ) -> MoEResults:
     """A fit by formula with so many experts."""
     if data is None:
@@ -532,7 +532,7 @@ def _by_data(
     solving: Mapping[str, Any],
     before: MoEResults | None,
     size: int,
-    rng: Any,
+    rng: Seed,
 ) -> MoEResults:
     """A fit to data that have been read."""
     if before is not None and not set(_SEARCHING) & set(solving):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from moestat.model.family import Family
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 
 __all__ = ["Simpler", "simpler"]
 
@@ -57,7 +61,7 @@ class Simpler:
         )
 
 
-def simpler(result: Any) -> Simpler | None:
+def simpler(result: MoEResults) -> Simpler | None:
     """The best fit with one expert fewer among those near a fit.
 
     Every pair of experts becomes one, with their summed mass and the averages of their parameters,
@@ -94,7 +98,7 @@ def simpler(result: Any) -> Simpler | None:
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
 
 
-def _height(result: Any) -> float:
+def _height(result: MoEResults) -> float:
     """The log-likelihood of a fit in the units in which it was found."""
     return float((result.standard or result).solution.log_likelihood)
 

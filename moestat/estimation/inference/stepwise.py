@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.types import Seed
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.inference.selection import Selection, as_criterion, select
 from moestat.estimation.random_terms import effects_of_formula
@@ -32,7 +33,7 @@ def stepwise(
     n_experts: int = 2,
     start: str | None = None,
     criterion: str = "bic",
-    rng: Any = None,
+    rng: Seed = None,
     **options: Any,
 ) -> Selection:
     """Search the terms of experts and gate, one at a time.

@@ -35,6 +35,8 @@ from moestat.solvers.rules import TINY
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.results import MoEResults
+
 __all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
 
 METHODS = ("bch", "ml", "two-step")
@@ -266,7 +268,7 @@ def _check_method(method: Any) -> None:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {short(method)}")
 
 
-def _unit_values(result: Any, step: FirstStep, name: str, values: Any) -> Any:
+def _unit_values(result: MoEResults, step: FirstStep, name: str, values: Any) -> Any:
     """Values of units, of those of rows (n,) or (n, d); those of a group must be the same."""
     of_unit = values[step.places]
     if result.rows.groups is not None:
@@ -279,7 +281,7 @@ def _unit_values(result: Any, step: FirstStep, name: str, values: Any) -> Any:
     return of_unit
 
 
-def distal(result: Any, outcome: Any, method: str, assignment: str) -> ThreeStep:
+def distal(result: MoEResults, outcome: Any, method: str, assignment: str) -> ThreeStep:
     """An outcome by class, see `MoEResults.distal`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
@@ -310,7 +312,7 @@ def distal(result: Any, outcome: Any, method: str, assignment: str) -> ThreeStep
     )
 
 
-def covariates(result: Any, X: Any, method: str, assignment: str) -> ThreeStep:
+def covariates(result: MoEResults, X: Any, method: str, assignment: str) -> ThreeStep:
     """Classes by covariates, see `MoEResults.covariates`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
@@ -344,7 +346,7 @@ def _errors(covariance: FloatArray) -> FloatArray:
 
 
 def _answer(
-    result: Any,
+    result: MoEResults,
     step: FirstStep,
     structure: Structure,
     method: str,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from moestat.base.door import doors
 from moestat.base.memory import check_room
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import (
     as_generator,
     as_plain_array,
@@ -96,7 +96,7 @@ class PatchLaw:
         real_in("sigma_p", self.sigma_p, 0.0)
         real_in("scale", self.scale, 0.0, open_low=True)
 
-    def sample(self, n: int, rng: Any = None) -> PatchData:
+    def sample(self, n: int, rng: Seed = None) -> PatchData:
         """Independent examples.
 
         Parameters

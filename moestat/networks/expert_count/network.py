@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moestat.base.door import doors
 from moestat.base.memory import check_room
 from moestat.base.registry import Maker, Registry
+from moestat.base.types import Seed
 from moestat.base.validate import (
     as_generator,
     as_plain_array,
@@ -135,7 +136,7 @@ class Network:
     def _router_shape(self, n_patches: int, n_features: int) -> tuple[int, int, int]:
         return self.n_experts, n_patches if self.gate == "patch" else 1, n_features
 
-    def initial(self, n_patches: int, n_features: int, rng: Any = None) -> Weights:
+    def initial(self, n_patches: int, n_features: int, rng: Seed = None) -> Weights:
         """Random weights of the experts and a router of zeros.
 
         Parameters

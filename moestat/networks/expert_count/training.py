@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import IntArray
+from moestat.base.types import IntArray, Seed
 from moestat.base.validate import as_generator, check_kind, draw_seed, one_of, positive_int, short
 from moestat.networks.expert_count.data import PatchData
 from moestat.networks.expert_count.network import Network, Weights
@@ -55,7 +54,7 @@ def train(
     *,
     optimiser: Optimiser | None = None,
     start: Weights | None = None,
-    rng: Any = None,
+    rng: Seed = None,
     precision: str = "float32",
     look: Callable[[int, Weights], None] | None = None,
     look_every: int = 50,

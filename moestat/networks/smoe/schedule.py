@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.door import door, doors
+from moestat.base.types import Seed
 from moestat.base.validate import as_generator, positive_int, real_in
 
 __all__ = ["CompetitionSchedule"]
@@ -62,7 +61,7 @@ class CompetitionSchedule:
         rate: float,
         limit: int | None = None,
         warm_up: float = 0.0,
-        rng: Any = None,
+        rng: Seed = None,
         *,
         earlier_first: bool = False,
     ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int
 from moestat.metrics.losses import VoronoiLoss, voronoi_loss
 from moestat.model.designs import Design, Uniform
@@ -84,7 +84,7 @@ def find_far(
     *,
     design: Design | None = None,
     n_starts: int = 12,
-    rng: Any = 0,
+    rng: Seed = 0,
 ) -> FarSearch:
     """Search for measures that have the law of a truth and are not the truth, by a loss.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.metrics.information import named_basis
 from moestat.model.designs import Design, Uniform
@@ -129,7 +129,7 @@ def find_orbits(
     truth_family: Family | None = None,
     n_starts: int = 60,
     length: float = 5.0,
-    rng: Any = None,
+    rng: Seed = None,
 ) -> OrbitSearch:
     """Search for all parameters of a family with the law of a truth.
 

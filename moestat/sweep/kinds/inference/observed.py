@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting import fit
 from moestat.estimation.inference.alignment import align
@@ -33,7 +32,7 @@ _MANY = 1e6
 
 
 def _quiet(
-    family: Family, X: FloatArray, y: FloatArray, starts: list[StartRule], rng: Any = None
+    family: Family, X: FloatArray, y: FloatArray, starts: list[StartRule], rng: Seed = None
 ) -> MoEResults:
     """A fit that warns of nothing: the certificate is asked."""
     with warnings.catch_warnings():
