@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    ParamSpec,
+    SupportsIndex,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -35,6 +45,7 @@ _LISTS = (Sequence, np.ndarray)
 _BUILTIN: dict[Any, tuple[Any, str]] = {
     NoneType: (NoneType, "None"),
     int: (Integral, "an integer"),
+    SupportsIndex: (Integral, "an integer"),
     float: (Real, "a number"),
     str: (str, "a text"),
     bool: ((bool, np.bool_), "True or False"),
@@ -160,7 +171,7 @@ def _explain(
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether a `raise` of this package made the error, and not a line that calls another one."""
+    """Whether a `raise` of this package, or of scikit-learn's checks, made the error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -168,7 +179,7 @@ def _is_refusal(error: Exception) -> bool:
         return False
     frame = trace.tb_frame
     raises = frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return raises and str(frame.f_globals.get("__name__")).startswith("moestat.")
+    return raises and str(frame.f_globals.get("__name__")).startswith(("moestat.", "sklearn."))
 
 
 class _Unknown(type):
@@ -226,7 +237,7 @@ def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, 
     fits = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
     fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
     fits = fits and not (words == "a list" and isinstance(value, (str, bytes)))
-    if fits and isinstance(value, int) and abs(value) >= 2**63:
+    if fits and kind is not SupportsIndex and isinstance(value, int) and abs(value) >= 2**63:
         return False, f"{words} below 2**63"
     if fits and words == "a list" and parts and is_sequence(value):
         members = [_fits(parts[0], member) for member in value]
