@@ -22,7 +22,6 @@ from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
-from moestat.estimation.rules import SEARCH
 from moestat.estimation.running import RunningFit
 from moestat.estimation.searching import search_of
 from moestat.estimation.starts import StartRule
@@ -100,11 +99,11 @@ def fit(
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start has converged before.
     risk : float, optional
-        Probability of a higher maximum at which the search stops, .05 by default (.15 for least
-        squares, where it is not calibrated and searches take longer).  The search continues until
-        the estimated probability, ``certificate.p_higher``, is at most `risk`, and at the latest
-        until eight searches are made or their budget is used up.  The fit warns if the probability
-        is then larger than .15, or than a larger `risk`.  With 1 it stops after one search.
+        Probability of a higher maximum at which the search stops, .05 by default.  The search
+        continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and
+        at the latest until eight searches are made or their budget is used up.  The fit warns if
+        the probability is then larger than .15, or than a larger `risk`.  With 1 it stops after
+        one search.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -272,9 +271,7 @@ class Settings:
         limit = np.inf if self.time_limit is None else self.time_limit
         starts = self.starts
         if starts is None:
-            squares = SEARCH.risk_of_squares if family.is_regression else None
-            risk = squares if self.risk is None else self.risk
-            starts = [search_of(self.n_starts, time_limit=limit, risk=risk)]
+            starts = [search_of(self.n_starts, time_limit=limit, risk=self.risk)]
         settings = replace(self, starts=starts, n_starts=None, time_limit=None, risk=None)
         with until(time.monotonic() + limit):
             if self.compress is not None:

@@ -62,9 +62,6 @@ class SearchRules(NamedTuple):
     planes: int = 10
     """Number of planes that are tried for an expert: one, or 40, miss no maximum of 19 sets that
     ten find."""
-    risk_of_squares: float = 0.15
-    """Default risk for least squares, where the probability is not calibrated: with .05 a fit of
-    500 rows with kinked experts takes 12.6 s in place of 6.8 (`benchmarks/cold_start.py`)."""
 
 
 class PathRules(NamedTuple):
