@@ -123,7 +123,7 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         ran = yield from newton_steps(problem, Objective.OBSERVED, start, newton.tolerance, steps)
         return ran.theta, -ran.value
     if family.is_regression:
-        solver = replace(least_squares(family), tolerance=newton.tolerance, max_iterations=steps)
+        solver = replace(least_squares(family), max_iterations=steps)
         solution = yield from solver.steps(problem, start)
         return solution.theta, solution.log_likelihood
     if family.n_params > SEARCH.hessians:
