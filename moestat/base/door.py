@@ -24,6 +24,7 @@ from typing import (
 
 import numpy as np
 
+from moestat.base.types import TableLike
 from moestat.base.validate import is_sequence, short
 
 __all__ = ["door", "doors"]
@@ -55,6 +56,7 @@ _BUILTIN: dict[Any, tuple[Any, str]] = {
     list: (_LISTS, "a list"),
     Iterable: (Iterable, "a list"),
     Callable: (Callable, "callable"),
+    TableLike: (TableLike, "a table"),
 }
 """Type of an annotation -> the types of the arguments that it takes, and how messages call them."""
 _PLAIN = {
@@ -236,7 +238,7 @@ def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, 
     types, words = _BUILTIN[kind]
     fits = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
     fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())
-    fits = fits and not (words == "a list" and isinstance(value, (str, bytes)))
+    fits = fits and not (words in ("a list", "a table") and isinstance(value, (str, bytes)))
     if fits and kind is not SupportsIndex and isinstance(value, int) and abs(value) >= 2**63:
         return False, f"{words} below 2**63"
     if fits and words == "a list" and parts and is_sequence(value):

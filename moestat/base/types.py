@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,20 @@ Seed: TypeAlias = (
     | None
 )
 """What random numbers are drawn from: a generator, or what one is made of; None for any."""
+Labels: TypeAlias = NDArray[Any]
+"""Names (n,) of rows, classes or groups: numbers, words or dates."""
+Encoded: TypeAlias = NDArray[Any]
+"""Responses (n,) as a likelihood reads them: of float64, int64, complex128 or a record of several,
+as `Likelihood.dtype` says."""
+
+
+@runtime_checkable
+class TableLike(Protocol):
+    """Columns by name: a data frame of pandas or polars, a table of pyarrow, or a mapping."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Return the column of this name."""
+        ...
 
 
 @dataclass(frozen=True)
