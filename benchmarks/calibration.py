@@ -1,6 +1,7 @@
 """How probable a higher maximum is after a default call, by what its search saw: data and fit.
 
     python benchmarks/calibration.py collect [--problems 300] [--minutes 50] [--real]
+    python benchmarks/calibration.py collect --first 1000 [--problems 300] [--minutes 50]
     python benchmarks/calibration.py fit
 
 `collect` adds to results/calibration.jsonl.gz a line for each problem that is not there yet: five
@@ -11,6 +12,9 @@ them on those of even numbers, and writes results/calibration.md.
 
 A call that searched is read as if it had stopped after each of its searches, too: the coefficients
 are fitted to all of these stops, since a search decides by them where it stops.
+
+Problems from number 1000 on are fresh: no coefficient and no risk was chosen on them.  Their calls
+are those of today's default, whose own probabilities `fit` compares with what is known.
 
 The first 59 problems in the file have four calls, up to four times the work, and rounds of moves as
 one more look; 76 are of real data (`--real`, the suite of search.py), with rows left out down to
@@ -46,6 +50,9 @@ HERE = ROOT / "benchmarks" / "results"
 SEEDS, WORK, QUICK = 5, 1e5, 2.0
 """Calls of a problem, rows times squared parameters at most, and seconds of all calls below which
 one more has sixty starts."""
+
+FRESH = 1000
+"""Number of the first problem on which nothing was chosen."""
 
 RIDGE = 10.0
 """Prior variance of coefficients, so that they stay finite where few calls end lower."""
@@ -151,6 +158,7 @@ def called(case: dict[str, Any], seed: int, seen: list[SearchRecord]) -> dict[st
     return {
         "seed": seed,
         "height": plain(result.log_likelihood),
+        "p": certificate.p_higher,
         "certified": certificate.certified,
         "collapsed": len(certificate.collapsed),
         "active": len(certificate.active),
@@ -197,7 +205,7 @@ def record_of(case: dict[str, Any], seen: list[SearchRecord]) -> dict[str, Any]:
     }
 
 
-def cases(count: int, real: bool, known: set[str]) -> Iterator[dict[str, Any]]:
+def cases(numbers: range, real: bool, known: set[str]) -> Iterator[dict[str, Any]]:
     """Problems that are not known yet."""
     if real:
         from search import real as sets
@@ -210,7 +218,7 @@ def cases(count: int, real: bool, known: set[str]) -> Iterator[dict[str, Any]]:
                 data = {"X": case.X[rows], "y": case.y[rows]}
                 yield {"name": name, "family": case.family, **data, "truth": None}
         return
-    for number in range(count):
+    for number in numbers:
         if f"{number}" not in known:
             yield synthetic(number)
 
@@ -221,7 +229,7 @@ def lines_of(path: Path) -> list[str]:
         return file.read().splitlines()
 
 
-def collect(path: Path, count: int, minutes: float, real: bool) -> None:
+def collect(path: Path, numbers: range, minutes: float, real: bool) -> None:
     """Add lines of problems until they are so many, or so much time is over."""
     lines = lines_of(path) if path.exists() else []
     known = {json.loads(line)["name"] for line in lines}
@@ -229,7 +237,7 @@ def collect(path: Path, count: int, minutes: float, real: bool) -> None:
     watch(seen)
     warnings.simplefilter("ignore")
     until = time.monotonic() + 60.0 * minutes
-    for case in cases(count, real, known):
+    for case in cases(numbers, real, known):
         try:
             record = record_of(case, seen)
         except ValueError as error:  # data that a law refuses, such as an absent class
@@ -243,11 +251,18 @@ def collect(path: Path, count: int, minutes: float, real: bool) -> None:
             return
 
 
-def calls_of(path: Path) -> list[dict[str, Any]]:
-    """Certified calls: problem, stops, and whether they warned before there were probabilities."""
+def is_fresh(record: dict[str, Any]) -> bool:
+    """Whether a problem is one on which nothing was chosen."""
+    return record["name"].isdigit() and int(record["name"]) >= FRESH
+
+
+def calls_of(path: Path, fresh: bool = False) -> list[dict[str, Any]]:
+    """Certified calls: problem, stops, what they say, and whether they warned of disagreement."""
     found = []
     for place, line in enumerate(lines_of(path)):
         record = json.loads(line)
+        if is_fresh(record) != fresh:
+            continue
         sound = [call for call in record["calls"] if call["certified"] and not call["collapsed"]]
         known = [call["height"] for call in sound]
         known += [height for height, good in record["looks"].values() if good]
@@ -259,6 +274,7 @@ def calls_of(path: Path) -> list[dict[str, Any]]:
                     "likelihood": record["likelihood"],
                     "stops": stops_of(call, record["k"], max(known)),
                     "searched": bool(call["ends"]),
+                    "says": call.get("p"),
                     "warned": "DisagreementWarning" in call["said"],
                 }
             )
@@ -315,6 +331,43 @@ def bins_of(p: np.ndarray, y: np.ndarray) -> list[list[float]]:
     return found
 
 
+def fresh_part(path: Path) -> tuple[list[str], list[list[float]]]:
+    """Lines of the page on the fresh problems, and their ten bins."""
+    calls = [call for call in calls_of(path, fresh=True) if call["says"] is not None]
+    p = np.array([call["says"] for call in calls])
+    y = np.array([float(call["stops"][-1][1]) for call in calls])
+    warned = np.array([call["warned"] for call in calls])
+    bins = bins_of(p, y)
+    inside = sum(low <= share <= high for _, share, low, high, _ in bins)
+    vain, silent = int((warned & (y == 0.0)).sum()), int((~warned & (y == 1.0)).sum())
+    problems = {call["problem"] for call in calls}
+    lines = [
+        "## Today's default on fresh problems",
+        "",
+        f"{len(calls):,} certified default calls on {len(problems)} problems of"
+        f" {len({call['likelihood'] for call in calls})} likelihoods, on which neither the"
+        f" coefficients nor the risk was chosen. {inside} of 10 bins within their band;"
+        f" {p.mean():.1%} said and {y.mean():.1%} known in the mean. {vain} calls warn in vain,"
+        f" {int((warned & (y == 1.0)).sum())} rightly, and {silent} end lower in silence.",
+        "",
+        "![What calls say, and what is known](../../figures/calibration.png)",
+        "",
+        "| calls say | a higher one is known | 95% band | calls |",
+        "|---|---|---|---|",
+        *map(row_of, bins),
+        "",
+        "## The coefficients",
+        "",
+    ]
+    return lines, bins
+
+
+def row_of(one_bin: list[float]) -> str:
+    """The row of a bin."""
+    said, share, low, high, count = one_bin
+    return f"| {said:.1%} | {share:.1%} | {low:.1%} to {high:.1%} | {count:.0f} |"
+
+
 def picture(bins: list[list[float]]) -> Figure:
     """What calls say beside what is known."""
     said, known, low, high, _ = np.array(bins).T
@@ -323,7 +376,7 @@ def picture(bins: list[list[float]]) -> Figure:
     axes = figure.subplots()
     axes.fill_between(said, low, high, alpha=0.2, label="95% band of the binomial law")
     axes.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
-    axes.plot(said, known, "o", label="held-out calls, ten bins")
+    axes.plot(said, known, "o", label="calls on fresh problems, ten bins")
     axes.set(xlabel="probability that calls say", ylabel="share with a higher maximum known")
     axes.legend(frameon=False)
     plain_axes(axes)
@@ -363,12 +416,14 @@ def judge(path: Path) -> None:
     warned = np.array([call["warned"] for call in calls])
     inside = sum(low <= share <= high for _, share, low, high, _ in bins)
     score = [np.mean((q - y[held]) ** 2) for q in (p[held], y[train].mean())]
+    fresh, bins_of_fresh = fresh_part(path)
     with style():
-        save_figure(picture(bins), ROOT / "figures" / "calibration.png")
+        save_figure(picture(bins_of_fresh), ROOT / "figures" / "calibration.png")
     real = np.array([call["real"] for call in calls])
     lines = [
         "# The probability of a higher maximum",
         "",
+        *fresh,
         f"{len(calls):,} certified default calls on {np.unique(problem).size} problems"
         f" ({np.unique(problem[real]).size} of real data, the others of"
         f" {len({c['likelihood'] for c in calls})} likelihoods); see benchmarks/calibration.py for"
@@ -383,13 +438,10 @@ def judge(path: Path) -> None:
         f" {', '.join(f'{b:.3f}' for b in beta)}. Brier score {score[0]:.3f}, of the mean alone"
         f" {score[1]:.3f}. {inside} of 10 bins within their band.",
         "",
-        "![What calls say, and what is known](../../figures/calibration.png)",
-        "",
         "| calls say | a higher one is known | 95% band | calls |",
         "|---|---|---|---|",
+        *map(row_of, bins),
     ]
-    for said, share, low, high, count in bins:
-        lines.append(f"| {said:.1%} | {share:.1%} | {low:.1%} to {high:.1%} | {count:.0f} |")
     lines += ["", "Held-out calls that warn, and those that end lower in silence, by the rule:", ""]
     lines += ["| rule | warns | warns in vain | ends lower in silence |", "|---|---|---|---|"]
     rules = {"one run alone reached the best (before)": warned}
@@ -423,12 +475,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=("collect", "fit"))
     parser.add_argument("--problems", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=50.0)
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--data", type=Path, default=HERE / "calibration.jsonl.gz")
     given = parser.parse_args()
     if given.command == "collect":
-        collect(given.data, given.problems, given.minutes, given.real)
+        numbers = range(given.first, given.first + given.problems)
+        collect(given.data, numbers, given.minutes, given.real)
     else:
         judge(given.data)
 
