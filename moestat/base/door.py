@@ -234,7 +234,7 @@ def _fits(annotation: Any, value: Any) -> tuple[bool, str]:
 
 
 def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, str]:
-    """The same for a number, a text, a list or a mapping; True is no number, and a text no list."""
+    """Whether a value fits a built-in type, as `_fits`; True is no number, and a text no list."""
     types, words = _BUILTIN[kind]
     fits = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
     fits = fits and (isinstance(value, np.generic) or getattr(value, "shape", None) != ())

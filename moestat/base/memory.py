@@ -20,7 +20,7 @@ def available_memory() -> int:
     """Bytes of memory that this process may have: the machine's, or what a limit leaves."""
     try:
         page = os.sysconf("SC_PAGE_SIZE")
-        most = page * os.sysconf("SC_PHYS_PAGES")
+        available = page * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not a POSIX system
         return 2**34
     with suppress(ImportError, OSError):
@@ -29,8 +29,8 @@ def available_memory() -> int:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             with open("/proc/self/statm") as sizes:  # noqa: PTH123
-                most = min(most, limit - page * int(sizes.read().split()[0]))
-    return most
+                available = min(available, limit - page * int(sizes.read().split()[0]))
+    return available
 
 
 def check_room(needed: float, what: str, hint: str = "") -> None:
@@ -44,9 +44,9 @@ def check_room(needed: float, what: str, hint: str = "") -> None:
     Traceback (most recent call last):
     ValueError: n = 1e18 samples would take about 7.45e+09 GiB of memory, and there are ...
     """
-    there = available_memory()
-    if needed > there:
+    available = available_memory()
+    if needed > available:
         raise ValueError(
             f"{what} would take about {needed / 2**30:.3g} GiB of memory, and there are"
-            f" {there / 2**30:.3g}{hint}"
+            f" {available / 2**30:.3g}{hint}"
         )

@@ -63,7 +63,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def member_type(self) -> type:
-        """Of what type members are: that of the first."""
+        """The type of the members, which is that of the first."""
         return type(next(iter(self._members.values())))
 
     def register(self, member: T) -> T:
@@ -103,13 +103,13 @@ def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict
     parameters: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
     parameters.pop("name", None)
     whatever = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    wrong = [] if whatever else sorted(map(str, {*options} - {*parameters}))
+    unknown = [] if whatever else sorted(map(str, {*options} - {*parameters}))
     needed = [key for key, each in parameters.items() if each.default is each.empty]
-    missing = [] if whatever or wrong else [key for key in needed if key not in options]
-    what = f"does not take these options: {_listed(wrong or sorted(map(str, options)))}"
+    missing = [] if whatever or unknown else [key for key in needed if key not in options]
+    what = f"does not take these options: {_listed(unknown or sorted(map(str, options)))}"
     what = f"needs {_listed(missing)}" if missing else what
     refusal = f"{kind} {name!r} {what}; it takes {_listed([*parameters])}"
-    if make is None or wrong or missing:
+    if make is None or unknown or missing:
         raise ValueError(refusal)
     try:
         return make(**options)

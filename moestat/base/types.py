@@ -289,7 +289,7 @@ class Likelihood:
     configure: Callable[..., Likelihood] | None = field(default=None, repr=False)
     """``configure(**options)``: another variant; None for a likelihood without options."""
     parts: tuple[Part, ...] = ()
-    """Of several responses each with its own likelihood; empty for one response."""
+    """Parts of a likelihood of several responses, one for each; empty for one response."""
     tied: tuple[str, ...] = ()
     """Blocks of several responses that are equal within an expert, so that these have one unit."""
     effects: Any = None
@@ -337,7 +337,7 @@ class Likelihood:
         return tuple(name for name in names if name not in shared)
 
     def of_experts(self, law_of_expert: Iterable[int]) -> Likelihood:
-        """Where likelihoods differ by expert the same with those of other experts."""
+        """The likelihood of other experts, where likelihoods differ by expert."""
         return replace(self, choices=self.choices.some(tuple(law_of_expert)))
 
     def by_expert(self, blocks: Mapping[str, Any], n_experts: int) -> dict[str, Any]:

@@ -135,8 +135,8 @@ def listed(words: Iterable[Any], most: int = 12) -> str:
     >>> listed("abc"), listed("abc", 2)
     ('a, b, c', 'a, b, ...')
     """
-    shown = [*map(str, words)]
-    return ", ".join(shown[:most]) + (", ..." if len(shown) > most else "")
+    texts = [*map(str, words)]
+    return ", ".join(texts[:most]) + (", ..." if len(texts) > most else "")
 
 
 def _repr(value: Any) -> str:
@@ -177,8 +177,8 @@ def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
         length is None or length == given for length, given in zip(wanted, array.shape, strict=True)
     )
     if not matches:
-        shown = ", ".join("any" if length is None else str(length) for length in wanted)
-        raise ValueError(f"{name} must have shape ({shown}), got {array.shape}")
+        sizes = ", ".join("any" if length is None else str(length) for length in wanted)
+        raise ValueError(f"{name} must have shape ({sizes}), got {array.shape}")
     _check_finite(name, array)
     return array
 

@@ -112,7 +112,7 @@ class UnitsWarning(MoEWarning):
 _PATHS = sysconfig.get_paths()
 _OWN = str(Path(__file__).parents[1]) + os.sep
 _NOT_THE_USER = (_OWN, *(_PATHS[name] + os.sep for name in ("purelib", "platlib", "stdlib")))
-"""Where this package and those that may call it for the user, as pandas or sklearn, are."""
+"""Directories of this package and of those that may call it for the user, such as pandas."""
 
 
 def warn_caller(message: str, kind: type[Warning]) -> None:

@@ -79,31 +79,31 @@ def _cells(function: Any) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells}
 
 
-def _facts(value: Any, seen: dict[int, int]) -> Iterator[str]:
+def _facts(value: Any, numbered: dict[int, int]) -> Iterator[str]:
     """Text that determines the machine code of a value that a compiled function reads."""
     value = getattr(value, "py_func", value)
     if isinstance(value, FunctionType):
-        if id(value) in seen:
-            yield f"function {seen[id(value)]}"
+        if id(value) in numbered:
+            yield f"function {numbered[id(value)]}"
             return
-        seen[id(value)] = len(seen)
+        numbered[id(value)] = len(numbered)
         yield f"{value.__module__}.{value.__qualname__}"
-        yield from _facts(_cells(value), seen)
+        yield from _facts(_cells(value), numbered)
         if not _is_covered(value) and value.__module__.partition(".")[0] not in _FIXED:
-            yield from _facts(value.__defaults__, seen)
-            yield from _facts(value.__code__, seen)
-            yield from _facts(_used(value.__code__, value.__globals__), seen)
+            yield from _facts(value.__defaults__, numbered)
+            yield from _facts(value.__code__, numbered)
+            yield from _facts(_used(value.__code__, value.__globals__), numbered)
     elif isinstance(value, CodeType):
         yield f"{value.co_code.hex()} {value.co_varnames} {value.co_names} {value.co_freevars}"
-        yield from _facts(value.co_consts, seen)
+        yield from _facts(value.co_consts, numbered)
     elif isinstance(value, (tuple, list)):
         yield f"{len(value)} items"
         for item in value:
-            yield from _facts(item, seen)
+            yield from _facts(item, numbered)
     elif isinstance(value, dict):
         for key in sorted(value):
             yield str(key)
-            yield from _facts(value[key], seen)
+            yield from _facts(value[key], numbered)
     elif isinstance(value, frozenset):
         yield from sorted(map(repr, value))
     elif isinstance(value, np.ndarray):

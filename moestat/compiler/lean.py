@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from numba import types
 from numba.core import cgutils
@@ -40,6 +40,11 @@ from numba.extending import lower_builtin
 
 from moestat.compiler.identity import named
 from moestat.compiler.layout import COMPACT
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 
 class _Lower(Lower):
@@ -262,7 +267,7 @@ def register_part(
     infer_global(function, types.Function(Template))
 
     @lower_builtin(function, types.VarArg(types.Any))
-    def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def call(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
         part = compiled[signature.args]
         context.active_code_library.add_linking_library(part.library)
         return _call_part(context, builder, part.fndesc, args)

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import math
 import platform
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 
 from moestat.compiler.jit import device, primitive
+
+if TYPE_CHECKING:
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 
 def fma(a: float, b: float, c: float) -> float:
@@ -34,7 +38,7 @@ def from_bits(k: int) -> float:
     return float(np.uint64(k & 0xFFFFFFFFFFFFFFFF).view(np.float64))
 
 
-def _three_floats(a: Any, b: Any, c: Any) -> Any:
+def _three_floats(a: types.Type, b: types.Type, c: types.Type) -> Signature:
     return types.float64(types.float64, types.float64, types.float64)
 
 
@@ -43,14 +47,14 @@ _IN_ORDER = ("nsz",)
 
 
 @primitive(fma, _three_floats, types.float64, types.float64, types.float64)
-def _fma(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _fma(context: CPUContext, builder: Any, signature: Signature, args: Any) -> Any:
     if _fuses(context):
         return builder.fma(*args)
     a, b, c = args
     return builder.fadd(builder.fmul(a, b, flags=_IN_ORDER), c, flags=_IN_ORDER)
 
 
-def _fuses(context: Any) -> bool:
+def _fuses(context: CPUContext) -> bool:
     """Whether the processor multiplies and adds in one instruction; a library's is far slower."""
     features = getattr(context.codegen(), "_tm_features", None)
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
@@ -58,12 +62,12 @@ def _fuses(context: Any) -> bool:
 
 
 @primitive(to_bits, lambda x: types.int64(types.float64), types.float64)
-def _to_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _to_bits(context: CPUContext, builder: Any, signature: Signature, args: Any) -> Any:
     return builder.bitcast(args[0], ir.IntType(64))
 
 
 @primitive(from_bits, lambda k: types.float64(types.int64), types.int64)
-def _from_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _from_bits(context: CPUContext, builder: Any, signature: Signature, args: Any) -> Any:
     return builder.bitcast(args[0], ir.DoubleType())
 
 

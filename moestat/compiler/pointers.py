@@ -7,13 +7,18 @@ address costs as much as any call, and each loop is compiled, and cached, by its
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import types
 from numba.core import cgutils
 
 from moestat.compiler.jit import primitive
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 
 def address_of(loop: Any, *arguments: Any) -> int:
@@ -40,7 +45,7 @@ def call_by_address(result: Any) -> Callable[..., Any]:
         return result(types.int64, arguments)
 
     @primitive(call, typer, types.int64, types.BaseTuple)
-    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def lowered(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
         kinds = signature.args[1].types
         kind = context.call_conv.get_function_type(result, kinds)
         code = builder.inttoptr(args[0], kind.as_pointer())

@@ -90,7 +90,7 @@ def segment_loop(
 def _regression_atom(
     gate: Callable[..., None], expert: Callable[..., None] | None
 ) -> tuple[Callable[..., None], Callable[..., int]]:
-    """As `build_atom`, with the mean in place of the log-density."""
+    """The loop of one atom with the mean in place of the log-density, see `build_atom`."""
 
     @device
     def no_work(n_channels, n_mean):

@@ -132,7 +132,7 @@ call_mixture = call_by_address(types.float64)
 
 @cache
 def mixture_address() -> int:
-    """Where `mixture` is."""
+    """Address of the machine code of `mixture`."""
     return address_of(mixture, *NO_SAMPLES)
 
 

@@ -113,7 +113,7 @@ def effects_loop() -> Any:
         first_phi,
         rows,
         group_values,
-        drawn,
+        group_slopes,
         chosen,
         curvature,
     ):
@@ -295,8 +295,8 @@ def effects_loop() -> Any:
             log_density[group] -= math.log(share)
             if order == 0:
                 continue
-            for p in range(drawn.shape[1]):
-                drawn[group, p] = chosen[group, p] = 0.0
+            for p in range(group_slopes.shape[1]):
+                group_slopes[group, p] = chosen[group, p] = 0.0
             for i in range(k):
                 for c in range(n_gate):
                     for f in range(width[c]):
@@ -305,7 +305,7 @@ def effects_loop() -> Any:
                         chosen[group, index[i, c] + f] += prior[i, group] * chance
                 for c in range(n_channels):
                     for f in range(width[c]):
-                        drawn[group, index[i, c] + f] += (
+                        group_slopes[group, index[i, c] + f] += (
                             posterior[i, group] * slopes[i, start[c] + f]
                         )
             if order == 1:

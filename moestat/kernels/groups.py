@@ -90,7 +90,7 @@ def join_loop() -> Any:
         phi,
         rows,
         group_values,
-        drawn,
+        group_slopes,
         chosen,
         curvature,
     ):
@@ -130,7 +130,7 @@ def join_loop() -> Any:
             log_density[g] -= math.log(share)
             if order == 0:
                 continue
-            drawn[g] = 0.0
+            group_slopes[g] = 0.0
             chosen[g] = 0.0
             for i in range(k):
                 at = 0
@@ -146,7 +146,7 @@ def join_loop() -> Any:
                                 total += dl[i * n_like + c - first, r] * phi[f, r]
                         total += chance
                         gate[i, at], slopes[i, at] = chance, total
-                        drawn[g, index[i, c] + f] += posterior[i, g] * total
+                        group_slopes[g, index[i, c] + f] += posterior[i, g] * total
                         chosen[g, index[i, c] + f] += prior[i, g] * chance
                         at += 1
             if order == 1:
@@ -161,18 +161,18 @@ def join_loop() -> Any:
                         curvature[i, p, t] += up * slopes[i, p] * slopes[i, t]
                 at = 0
                 for c in range(n_gate):
-                    there = 0
+                    other_at = 0
                     for h in range(c + 1):
                         bend = weight[g] * (posterior[i, g] - prior[i, g])
                         bend *= d2a[i * pairs(n_gate) + pairs(c) + h, s]
                         for f in range(width[c]):
                             for j in range(width[h]):
                                 term = bend * phi[f, s] * phi[j, s]
-                                term -= down * gate[i, at + f] * gate[i, there + j]
-                                curvature[i, at + f, there + j] += term
+                                term -= down * gate[i, at + f] * gate[i, other_at + j]
+                                curvature[i, at + f, other_at + j] += term
                                 if h < c:
-                                    curvature[i, there + j, at + f] += term
-                        there += width[h]
+                                    curvature[i, other_at + j, at + f] += term
+                        other_at += width[h]
                     at += width[c]
         if order > 1:
             start = 0
@@ -182,7 +182,7 @@ def join_loop() -> Any:
             for i in range(k):
                 at = start
                 for c in range(n_like):
-                    there = start
+                    other_at = start
                     for h in range(c + 1):
                         second = row(d2l, i * pairs(n_like) + pairs(c) + h)
                         for r in range(m):
@@ -194,10 +194,10 @@ def join_loop() -> Any:
                                 total = 0.0
                                 for r in range(m):
                                     total += both[r] * phi[j, r]
-                                curvature[i, at + f, there + j] += total
+                                curvature[i, at + f, other_at + j] += total
                                 if h < c:
-                                    curvature[i, there + j, at + f] += total
-                        there += width[first + h]
+                                    curvature[i, other_at + j, at + f] += total
+                        other_at += width[first + h]
                     at += width[first + c]
 
     return loop

@@ -12,7 +12,7 @@ from moestat.kernels.atom import Layout
 
 
 class Coefficients(NamedTuple):
-    """Where theta has those of each channel: the first one's position (k, C), their number (C,)."""
+    """Coefficients of each channel in theta: position of the first (k, C), and number (C,)."""
 
     position: IntArray
     width: IntArray
@@ -69,4 +69,4 @@ def numbers_of(y: Any) -> FloatArray:
 
 
 NO_SUMS = Sums(np.empty(0), np.empty((0, 0)), np.empty((0, 0)))
-"""Where only the value is wanted."""
+"""Empty sums, for passes that compute only the value."""

@@ -59,7 +59,7 @@ def _fill_products(d, m, phi):
 
 @device
 def fill_block(X, start, m, phi):
-    """As `fill_quadratic_features`, of neighbouring samples."""
+    """Fill features as `fill_quadratic_features`, but of neighbouring samples."""
     d = X.shape[0]
     for b in range(m):
         phi[0, b] = 1.0

@@ -171,7 +171,7 @@ class _Atoms(NamedTuple):
     def within(self, i: int) -> list[Term]:
         """Pairs of the channels of atom i, in triangles of three channels."""
         blocks = _blocks(range(len(self.widths)))
-        rest = [
+        single_terms = [
             self._within_atom(i, c, e) for b, a in combinations(blocks, 2) for c in a for e in b
         ]
         triangles = []
@@ -180,8 +180,8 @@ class _Atoms(NamedTuple):
             if _fits(terms, TRIANGLE):
                 triangles += _group(terms)
             else:
-                rest += terms
-        return triangles + _in_threes(rest)
+                single_terms += terms
+        return triangles + _in_threes(single_terms)
 
     def _slope(self, i: int, c: int) -> int:
         """The row of a channel's slope, which is the gate's where only that reads it."""
@@ -217,11 +217,11 @@ class _Atoms(NamedTuple):
         n, n_gate = len(self.widths), self.n_gate
         # Channels of the most coefficients first, as a square takes them.
         channels = sorted(range(0 if complete else n), key=lambda c: -self.widths[c])
-        squares, rest = [], []
+        squares, single_terms = [], []
         for j, i in combinations(range(self.k), 2):
             for c, e in product(range(n_gate), repeat=2):
                 rows = da + i * n_gate + c, da + j * n_gate + e
-                rest.append((self._used(c, e), self._pair(i, c, j, e), 1, *rows))
+                single_terms.append((self._used(c, e), self._pair(i, c, j, e), 1, *rows))
             for one, other in product(_blocks(channels), repeat=2):
                 pairs = list(product(one, other))
                 to = [(self._used(c, e), self._pair(i, c, j, e), -1) for c, e in pairs]
@@ -232,7 +232,7 @@ class _Atoms(NamedTuple):
                     squares += _group([(*t, *r) for t, r in zip(to, rows, strict=True)])
                 else:
                     rows = [(du + i * n + c, du + j * n + e) for c, e in pairs]
-                    rest += [(*t, *r) for t, r in zip(to, rows, strict=True)]
+                    single_terms += [(*t, *r) for t, r in zip(to, rows, strict=True)]
         # The gate's slopes come last: those of the density are made of them.
         sources = {
             du + i * n + c: (tau + i, self._slope(i, c)) for i in range(self.k) for c in range(n)
@@ -241,6 +241,6 @@ class _Atoms(NamedTuple):
             for i in range(self.k)
             for c in range(n_gate)
         }
-        needed = {row for term in rest for row in term[3:]}
+        needed = {row for term in single_terms for row in term[3:]}
         weighted = [(row, *source) for row, source in sources.items() if row in needed]
-        return squares, weighted, _in_threes(rest)
+        return squares, weighted, _in_threes(single_terms)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import llvmlite.binding
 from llvmlite import ir
@@ -26,6 +26,10 @@ from numba.core import cgutils
 
 from moestat.compiler.jit import FASTMATH, device, primitive
 from moestat.compiler.layout import DATA, STRIDES
+
+if TYPE_CHECKING:
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 GROUP, USED, PAIR, SIGN, ROWS = range(5)
 """Columns of a term, the last one that of its first working row."""
@@ -94,7 +98,7 @@ def _adder(tile: Tile, curved: bool) -> Callable[..., None]:
     array, size = types.Array, types.intp
 
     @primitive(add, _type_add, array, array, size, array, size, size, array, size)
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def emit(context: CPUContext, builder: Any, signature: Signature, args: Any) -> Any:
         rows, terms, r, psi, q, m, out, s = args
         number = functools.partial(ir.Constant, r.type)
         times = functools.partial(builder.fmul, flags=_FLAGS)
@@ -161,7 +165,16 @@ def _adder(tile: Tile, curved: bool) -> Callable[..., None]:
     return add
 
 
-def _type_add(rows: Any, terms: Any, r: Any, psi: Any, q: Any, m: Any, out: Any, s: Any) -> Any:
+def _type_add(
+    rows: types.Type,
+    terms: types.Type,
+    r: types.Type,
+    psi: types.Type,
+    q: types.Type,
+    m: types.Type,
+    out: types.Type,
+    s: types.Type,
+) -> Signature:
     size = types.intp
     return types.none(rows, terms, size, psi, size, size, out, size)
 
@@ -186,12 +199,14 @@ def multiply(rows: Any, product: int, one: int, other: int, m: int) -> None:
     rows[product, :m] = rows[one, :m] * rows[other, :m]
 
 
-def _type_multiply(rows: Any, product: Any, one: Any, other: Any, m: Any) -> Any:
+def _type_multiply(
+    rows: types.Type, product: types.Type, one: types.Type, other: types.Type, m: types.Type
+) -> Signature:
     return types.none(rows, types.intp, types.intp, types.intp, types.intp)
 
 
 @primitive(multiply, _type_multiply, types.Array, *4 * (types.intp,))
-def _multiply(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _multiply(context: CPUContext, builder: Any, signature: Signature, args: Any) -> Any:
     rows, *numbers, m = args
     zero = ir.Constant(m.type, 0)
     product, one, other = (_pointer(builder, rows, number, zero) for number in numbers)

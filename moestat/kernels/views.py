@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -19,6 +19,10 @@ from numba.np import numpy_support
 
 from moestat.compiler.jit import primitive
 from moestat.compiler.layout import DATA, ITEMSIZE, SHAPE, STRIDES
+
+if TYPE_CHECKING:
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 _CACHE_LINE = 64
 
@@ -37,25 +41,25 @@ def empty_like(values: Any, n: int) -> Any:
     return np.empty(n, values.dtype)
 
 
-def _type_rows(n_rows: Any, width: Any) -> Any:
+def _type_rows(n_rows: types.Type, width: types.Type) -> Signature:
     return types.Array(types.float64, 2, "C")(types.intp, types.intp)
 
 
 @primitive(empty_rows, _type_rows, types.intp, types.intp)
-def _empty_rows(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _empty_rows(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     return _allocate(context, builder, signature.return_type, args)
 
 
-def _type_like(values: Any, n: Any) -> Any:
+def _type_like(values: types.Array, n: types.Type) -> Signature:
     return types.Array(values.dtype, 1, "C")(values, types.intp)
 
 
 @primitive(empty_like, _type_like, types.Array, types.intp)
-def _empty_like(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _empty_like(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     return _allocate(context, builder, signature.return_type, args[1:])
 
 
-def _allocate(context: Any, builder: Any, kind: Any, shape: Any) -> Any:
+def _allocate(context: CPUContext, builder: ir.IRBuilder, kind: Any, shape: Any) -> Any:
     item = context.get_data_type(kind.dtype)
     stride = context.get_constant(types.intp, context.get_abi_sizeof(item))
     itemsize = stride
@@ -80,7 +84,7 @@ def start_of(array: Any) -> int:
 
 
 @primitive(start_of, lambda array: types.intp(array), types.Array)
-def _start_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _start_of(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     return builder.ptrtoint(builder.extract_value(args[0], DATA), cgutils.intp_t)
 
 
@@ -89,12 +93,14 @@ def rows_at(address: int, first: int, n_rows: int, width: int) -> Any:
     raise TypeError("only compiled loops read memory by address")
 
 
-def _type_rows_at(address: Any, first: Any, n_rows: Any, width: Any) -> Any:
+def _type_rows_at(
+    address: types.Type, first: types.Type, n_rows: types.Type, width: types.Type
+) -> Signature:
     return types.Array(types.float64, 2, "C")(*4 * (types.intp,))
 
 
 @primitive(rows_at, _type_rows_at, *4 * (types.intp,))
-def _rows_at(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _rows_at(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     address, first, n_rows, width = args
     numbers = builder.inttoptr(address, ir.DoubleType().as_pointer())
     data = builder.gep(numbers, [builder.mul(first, width)])
@@ -113,7 +119,7 @@ def records_at(kind: np.dtype[Any]) -> Callable[..., Any]:
     array = types.Array(numpy_support.from_dtype(kind), 1, "C")
 
     @primitive(records, lambda address, n: array(types.intp, types.intp), types.intp, types.intp)
-    def lowered(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def lowered(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
         item = context.get_data_type(array.dtype)
         data = builder.inttoptr(args[0], item.as_pointer())
         return _borrowed(context, builder, array, data, [args[1]])
@@ -136,11 +142,11 @@ def keep(array: Any) -> None:
 
 
 @primitive(keep, lambda array: types.none(array), types.Array)
-def _keep(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _keep(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _array(context: Any, builder: Any, kind: Any, fields: Any) -> Any:
+def _array(context: CPUContext, builder: ir.IRBuilder, kind: Any, fields: Any) -> Any:
     """An array in numba's layout: owner, parent, size, size of an item, data, shape, strides."""
     value = ir.Constant(context.get_value_type(kind), ir.Undefined)
     for position, field in enumerate(fields):
@@ -151,7 +157,9 @@ def _array(context: Any, builder: Any, kind: Any, fields: Any) -> Any:
     return value
 
 
-def _borrowed(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+def _borrowed(
+    context: CPUContext, builder: ir.IRBuilder, kind: Any, data: Any, shape: list[Any]
+) -> Any:
     """An array in C order without an owner."""
     none = ir.Constant(cgutils.voidptr_t, None)
     item = context.get_data_type(kind.dtype)
@@ -165,7 +173,12 @@ def _borrowed(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]
 
 
 def _view(
-    context: Any, builder: Any, signature: Any, args: Any, shape: list[Any], strides: list[Any]
+    context: CPUContext,
+    builder: ir.IRBuilder,
+    signature: Signature,
+    args: Any,
+    shape: list[Any],
+    strides: list[Any],
 ) -> Any:
     """The array of the signature's return type from args[1] on, without an owner."""
     source, first = args[0], args[1]
@@ -182,16 +195,16 @@ def _view(
     return _array(context, builder, signature.return_type, fields)
 
 
-def _numbers(builder: Any, array: Any, field: int, kind: Any) -> list[Any]:
+def _numbers(builder: ir.IRBuilder, array: Any, field: int, kind: Any) -> list[Any]:
     return [builder.extract_value(array, (field, axis)) for axis in range(kind.ndim)]
 
 
-def _type_part(array: Any, start: Any, stop: Any) -> Any:
+def _type_part(array: types.Type, start: types.Type, stop: types.Type) -> Signature:
     return array(array, types.intp, types.intp)
 
 
 @primitive(part, _type_part, types.Array, types.intp, types.intp)
-def _part(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _part(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     array, start, stop = args
     shape = _numbers(builder, array, SHAPE, signature.args[0])
     strides = _numbers(builder, array, STRIDES, signature.args[0])
@@ -199,12 +212,12 @@ def _part(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return _view(context, builder, signature, args, shape, strides)
 
 
-def _type_row(array: Any, i: Any) -> Any:
+def _type_row(array: types.Array, i: types.Type) -> Signature:
     return array.copy(ndim=array.ndim - 1)(array, types.intp)
 
 
 @primitive(row, _type_row, types.Array, types.intp)
-def _row(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _row(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     shape = _numbers(builder, args[0], SHAPE, signature.args[0])[1:]
     strides = _numbers(builder, args[0], STRIDES, signature.args[0])[1:]
     return _view(context, builder, signature, args, shape, strides)

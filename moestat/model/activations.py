@@ -112,10 +112,10 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "gelu": _gelu_reference,
 }
-"""The same functions in plain NumPy, for the references of gates and experts."""
+"""The activation functions in plain NumPy, for the references of gates and experts."""
 
 KINKED = frozenset({"relu", "norm"})
-"""Those with a corner at 0."""
+"""Names of the activations with a corner at 0."""
 
 
 def activation(

@@ -28,23 +28,23 @@ class Altered:
     share: FloatArray
     least: int = 0
 
-    def pmf(self, y: Any) -> FloatArray:
+    def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
         return self.alone * (np.asarray(y) == 0) + self.share * self.law.pmf(y)
 
-    def cdf(self, y: Any) -> FloatArray:
+    def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts up to y."""
         return 1.0 - self.sf(y)  # shares of a law that is seldom positive are large, and cancel
 
-    def sf(self, y: Any) -> FloatArray:
+    def sf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts above y."""
         return np.where(np.asarray(y) < 0, 1.0, self.share * self.law.sf(y))
 
-    def ppf(self, q: Any) -> FloatArray:
+    def ppf(self, q: float | FloatArray) -> FloatArray:
         """The least counts that are not exceeded with probability q."""
         inner = (q - self.alone) / self.share
-        rest = self.law.ppf(np.clip(inner, 0.0, np.where(np.asarray(q) < 1.0, _BELOW_ONE, 1.0)))
-        return np.where(inner <= 0.0, self.least, np.maximum(rest, self.least))
+        quantile = self.law.ppf(np.clip(inner, 0.0, np.where(np.asarray(q) < 1.0, _BELOW_ONE, 1.0)))
+        return np.where(inner <= 0.0, self.least, np.maximum(quantile, self.least))
 
     def mean(self) -> FloatArray:
         """Means."""
@@ -55,13 +55,21 @@ class Altered:
         square = self.share * (self.law.var() + self.law.mean() ** 2)
         return np.sqrt(np.maximum(square - self.mean() ** 2, 0.0))
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
         """The least and the largest count."""
         return self.least, self.law.support()[1]
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> FloatArray:
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
         """Counts drawn from it, by their quantiles."""
-        return self.ppf(random_state.random(np.shape(self.share) if size is None else size))
+        return self.ppf(
+            np.random.default_rng(random_state).random(
+                np.shape(self.share) if size is None else size
+            )
+        )
 
 
 def altered_limits(base: Likelihood, prefix: str) -> dict[str, tuple[str, str]]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from moestat.base.types import FloatArray
@@ -52,7 +53,7 @@ def length_bias(n_tokens: int) -> float:
     return -math.log(positive_int("n_tokens", n_tokens))
 
 
-def _projections(W_Q: Any, W_K: Any, W_V: Any) -> tuple[FloatArray, FloatArray]:
+def _projections(W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """B (d, d) and W_V (d, d_v)."""
     query = as_floats("W_Q", W_Q, (None, None))
     key = as_floats("W_K", W_K, query.shape)
@@ -60,21 +61,25 @@ def _projections(W_Q: Any, W_K: Any, W_V: Any) -> tuple[FloatArray, FloatArray]:
     return query @ key.T / math.sqrt(query.shape[1]), values
 
 
-def _tokens(tokens: Any, d: int) -> FloatArray:
+def _tokens(tokens: ArrayLike, d: int) -> FloatArray:
     array = np.asarray(tokens, dtype=np.float64)
     if array.ndim < 2:
         raise ValueError(f"tokens must have shape (..., N, d), got {array.shape}")
     return as_floats("tokens", array, (*array.shape[:-1], d))
 
 
-def _scores(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> tuple[FloatArray, FloatArray]:
+def _scores(
+    tokens: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     """Scores (..., N, N) and values (..., N, d_v)."""
     B, values = _projections(W_Q, W_K, W_V)
     x = _tokens(tokens, len(values))
     return x @ B @ np.swapaxes(x, -1, -2), x @ values
 
 
-def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0.0) -> FloatArray:
+def sigmoid_attention(
+    tokens: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike, bias: float = 0.0
+) -> FloatArray:
     """``sigma(Q K' / sqrt(d_k) + bias) V``, the sigmoid element by element.
 
     Parameters
@@ -111,7 +116,9 @@ def sigmoid_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any, bias: float = 0
     return np.exp(log_sigmoid(scores + real_in("bias", bias))) @ values
 
 
-def softmax_attention(tokens: Any, W_Q: Any, W_K: Any, W_V: Any) -> FloatArray:
+def softmax_attention(
+    tokens: ArrayLike, W_Q: ArrayLike, W_K: ArrayLike, W_V: ArrayLike
+) -> FloatArray:
     """``Softmax(Q K' / sqrt(d_k)) V``, the softmax row by row.
 
     Parameters
@@ -149,9 +156,9 @@ class AttentionRow:
     theta: FloatArray = field(repr=False)
     """Packed parameters of each coordinate; shape (d_v, P)."""
     row: int
-    """Which row, from 0."""
+    """Position of the row, from 0."""
 
-    def __call__(self, tokens: Any) -> FloatArray:
+    def __call__(self, tokens: ArrayLike) -> FloatArray:
         """The row's context vector (..., d_v) for tokens (..., N, d)."""
         n_tokens = self.family.n_experts
         x = _tokens(tokens, self.family.n_features // n_tokens)
@@ -163,9 +170,9 @@ class AttentionRow:
 
 
 def attention_row(
-    W_Q: Any,
-    W_K: Any,
-    W_V: Any,
+    W_Q: ArrayLike,
+    W_K: ArrayLike,
+    W_V: ArrayLike,
     n_tokens: int,
     row: int = 0,
     kind: str = "sigmoid",

@@ -202,7 +202,7 @@ def family(
     box = _box_of(chosen, bounds or {})
     d = positive_int("n_features", n_features)
     k, gate_box = _n_experts(chosen[2], n_experts), chosen[0].bounds
-    made = Family(
+    unconstrained = Family(
         *chosen,
         n_experts=k,
         n_features=d,
@@ -215,7 +215,7 @@ def family(
         constraints=(*chosen[0].constraints(k), *_known_by_expert(chosen[2])),
         **_inputs_of(chosen, d, k, gate_inputs, expert_inputs, offset),
     )
-    return _constrained(made, sets, fixed)
+    return _constrained(unconstrained, sets, fixed)
 
 
 def _n_experts(likelihood: Likelihood, given: int | None) -> int:
@@ -270,51 +270,53 @@ def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[st
     return [n for n in names if n in shareable], {n: True for n in names if n not in shareable}
 
 
-def _constrained(made: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
+def _constrained(unconstrained: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
     """The family with coefficients that are equal or known."""
     if not equal and fixed is None:
-        return made
+        return unconstrained
     check_kind("fixed", {} if fixed is None else fixed, Mapping, "a table of blocks and values")
-    d = made.n_features
-    slopes = {channel.slope for channel in made.channels}
-    squares = {channel.products for channel in made.channels}
+    d = unconstrained.n_features
+    slopes = {channel.slope for channel in unconstrained.channels}
+    squares = {channel.products for channel in unconstrained.channels}
     known = {
         name: d if name in slopes else None
-        for name, positions in made.blocks.items()
+        for name, positions in unconstrained.blocks.items()
         if positions.ndim and name not in squares
     }
-    constraints = _of_readers(made, equal_of(equal, known, made.n_experts))
-    if constraints and made.is_regression:
+    constraints = _of_readers(unconstrained, equal_of(equal, known, unconstrained.n_experts))
+    if constraints and unconstrained.is_regression:
         raise ValueError("equal: not available for a family that is fitted by least squares")
-    constraints += _of_readers(made, fixed_of(fixed or {}, known, made.n_experts))
+    constraints += _of_readers(unconstrained, fixed_of(fixed or {}, known, unconstrained.n_experts))
     for one in constraints:
-        if one.value is not None and one.value <= 0.0 and one.block in made.logged:
+        if one.value is not None and one.value <= 0.0 and one.block in unconstrained.logged:
             raise ValueError(f"fixed: values of {one.block!r} must be positive, got {one.value:g}")
-        last = one.experts is None or made.n_experts - 1 in one.experts
-        if one.value and last and one.block in made.gate.translations:
+        last = one.experts is None or unconstrained.n_experts - 1 in one.experts
+        if one.value and last and one.block in unconstrained.gate.translations:
             raise ValueError(
                 f"fixed: {one.block!r} of the last expert, the gate's reference, is 0; got"
                 f" {one.value:g}"
             )
-    return replace(made, constraints=(*made.constraints, *constraints))
+    return replace(unconstrained, constraints=(*unconstrained.constraints, *constraints))
 
 
-def _of_readers(made: Family, constraints: list[Constraint]) -> list[Constraint]:
+def _of_readers(unconstrained: Family, constraints: list[Constraint]) -> list[Constraint]:
     """Constraints of the experts that have the parameters, where likelihoods differ by expert."""
-    if made.likelihood.choices is None:
+    if unconstrained.likelihood.choices is None:
         return constraints
     restricted: list[Constraint] = []
-    unread = {*made.padding_positions.tolist()}
+    unread = {*unconstrained.padding_positions.tolist()}
     for one in constraints:
-        block = made.blocks[one.block]
-        readers = tuple(i for i in range(made.n_experts) if not unread & {*np.ravel(block[i])})
+        block = unconstrained.blocks[one.block]
+        readers = tuple(
+            i for i in range(unconstrained.n_experts) if not unread & {*np.ravel(block[i])}
+        )
         if one.experts is not None and (lost := {*one.experts} - {*readers}):
             i = min(lost)
-            name = made.likelihood.choices.names[i]
+            name = unconstrained.likelihood.choices.names[i]
             raise ValueError(
                 f"equal, fixed: expert {i} (from 0), {name!r}, has no parameter {one.block!r}"
             )
-        alike = len(readers) == made.n_experts
+        alike = len(readers) == unconstrained.n_experts
         restricted.append(
             one if one.experts is not None or alike else replace(one, experts=readers)
         )
@@ -329,7 +331,7 @@ def _inputs_of(
     expert_inputs: Iterable[Any] | None,
     offset: int | None,
 ) -> dict[str, Any]:
-    """Which inputs gate and experts read, checked."""
+    """The inputs that gate and experts read, checked."""
     gate, expert, likelihood = chosen
     gate_read = _positions("gate_inputs", gate_inputs, d)
     inputs_by_expert, given = None, expert_inputs

@@ -17,9 +17,10 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.registry import configured, table_of
-from moestat.base.types import Channel, FloatArray, IntArray, Likelihood, Units
+from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Likelihood, Units
 from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.compiler.jit import device
 from moestat.model.components import COMPONENTS
@@ -110,10 +111,10 @@ class Choices:
         ]
 
     def some(self, law_of_expert: Sequence[int]) -> Choices:
-        """The same likelihoods for other experts: the position in `laws` for each."""
+        """These likelihoods for other experts, given the position in `laws` for each."""
         return replace(self, law_of_expert=tuple(law_of_expert))
 
-    def encode(self, y: Any, n_classes: int) -> Any:
+    def encode(self, y: ArrayLike, n_classes: int) -> Encoded:
         """Responses (n,), checked, that every likelihood with a mean allows."""
         coded = self.law.encode(y, n_classes)
         for law in self.laws:
@@ -122,7 +123,7 @@ class Choices:
         return coded
 
     def _at(self, eta: FloatArray) -> IntArray:
-        """Which likelihood (..., n) the predictors (..., q, n) are of."""
+        """Position in `laws` (..., n) of the likelihood that predictors (..., q, n) belong to."""
         return np.rint(np.real(eta[..., -1, :])).astype(np.int64)
 
     def split(self, eta: FloatArray) -> list[tuple[Any, Likelihood, FloatArray]]:
@@ -164,7 +165,7 @@ class Choices:
             y[mask] = law.draw(predictors, rng)
         return y
 
-    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Any) -> Any:
+    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Encoded) -> Any:
         """Log-densities (k, n) of y from predictors (k, n) and the blocks."""
         rows = []
         for i, mean in enumerate(predictors):
@@ -177,20 +178,20 @@ class Choices:
     def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
         """Blocks of a sensible truth; 1 where an expert does not have a parameter."""
         blocks = {channel.intercept: np.ones(n_experts) for channel in self.channels}
-        made = [law.typical(rng, n_experts) for law in self.laws]
+        truths = [law.typical(rng, n_experts) for law in self.laws]
         for i, j in enumerate(self.law_of_expert[:n_experts]):
-            for name, values in made[j].items():
+            for name, values in truths[j].items():
                 blocks[name][i] = np.broadcast_to(values, n_experts)[i]
             blocks[_WHICH][i] = j
         return blocks
 
-    def at_ends(self, y: Any) -> Any:
-        """Which responses (n,) are the ends of uniform noise, beyond which it has none."""
+    def at_ends(self, y: Encoded) -> Any:
+        """Mask (n,) of the responses that equal an end of the uniform noise."""
         ends = [end for law in self.laws if law.name == "uniform" for end in law.options.values()]
         return np.isin(y, ends)
 
-    def allowed(self, y: Any) -> Any:
-        """Which rows (k, n) the likelihood of each expert, as made by its options, allows."""
+    def allowed(self, y: Encoded) -> Any:
+        """Mask (k, n) of the rows that the likelihood of each expert allows, with its options."""
         allowed = np.ones((len(self.law_of_expert), len(y)), dtype=bool)
         for i, j in enumerate(self.law_of_expert):
             law = self.laws[j]
@@ -207,32 +208,32 @@ class Mixed:
     pieces: tuple[tuple[Any, Any], ...]  # masks of the entries, and their distributions
 
     def _each(self, name: str, *values: Any) -> FloatArray:
-        given = [np.broadcast_to(np.asarray(value), self._whole(value)) for value in values]
+        given = [np.broadcast_to(np.asarray(value), self._joint_shape(value)) for value in values]
         out = np.empty(given[0].shape if given else self.shape)
         for mask, law in self.pieces:
             out[..., mask] = getattr(law, name)(*(value[..., mask] for value in given))
         return out
 
-    def _whole(self, value: Any) -> tuple[int, ...]:
+    def _joint_shape(self, value: Any) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(value), self.shape)
 
-    def pdf(self, y: Any) -> FloatArray:
+    def pdf(self, y: float | FloatArray) -> FloatArray:
         """Densities."""
         return self._each("pdf", y)
 
-    def pmf(self, y: Any) -> FloatArray:
+    def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
         return self._each("pmf", y)
 
-    def cdf(self, y: Any) -> FloatArray:
+    def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities up to y."""
         return self._each("cdf", y)
 
-    def sf(self, y: Any) -> FloatArray:
+    def sf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities above y."""
         return self._each("sf", y)
 
-    def ppf(self, q: Any) -> FloatArray:
+    def ppf(self, q: float | FloatArray) -> FloatArray:
         """Quantiles."""
         return self._each("ppf", q)
 
@@ -244,7 +245,7 @@ class Mixed:
         """Standard deviations."""
         return self._each("std")
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
         """The least and the largest response of each."""
         ends = np.empty(self.shape), np.empty(self.shape)
         for mask, law in self.pieces:
@@ -252,9 +253,15 @@ class Mixed:
                 out[mask] = value
         return ends
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> FloatArray:
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
         """Responses drawn from them."""
-        return self.ppf(random_state.random(self.shape if size is None else size))
+        return self.ppf(
+            np.random.default_rng(random_state).random(self.shape if size is None else size)
+        )
 
 
 def mixed_law(law: Likelihood) -> Callable[[FloatArray], Any]:
@@ -469,7 +476,7 @@ def move(rows, source, target, m):
             rows[source, b] = 0.0
 
 
-def with_range(given: Any, y: Any) -> Any:
+def with_range(given: Any, y: Encoded) -> Any:
     """The table of likelihoods by expert, uniform noise without ends on the range of y."""
     low, high = float(np.min(y)), float(np.max(y))
 
@@ -492,7 +499,7 @@ def check_ranges(likelihood: Likelihood) -> None:
         )
 
 
-def possible(likelihood: Likelihood, shares: FloatArray, y: Any) -> FloatArray:
+def possible(likelihood: Likelihood, shares: FloatArray, y: Encoded) -> FloatArray:
     """Memberships (k, n) of rows, none of an expert whose likelihood does not allow the row."""
     if likelihood.choices is None:
         return shares

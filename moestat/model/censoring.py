@@ -16,8 +16,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import Encoded, FloatArray, Likelihood
 from moestat.base.validate import as_floats, as_plain_array
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay_less_one, exp, log
@@ -159,7 +160,7 @@ def decay_up(x):
     return exp(x if x < _STEEPEST else _STEEPEST)
 
 
-def bounds_of(y: Any) -> tuple[Any, Any]:
+def bounds_of(y: ArrayLike) -> tuple[Any, Any]:
     """Lower and upper bounds (n,) of responses (n,) or (n, 2); equal for those that are known."""
     values = as_plain_array("y", y)
     if values.ndim == 1:
@@ -174,9 +175,9 @@ def bounds_of(y: Any) -> tuple[Any, Any]:
     if np.isnan(bounds).any():
         raise ValueError("y holds NaN; if there is no bound, it must be infinite")
     low, high = bounds.T
-    wrong = np.flatnonzero((low > high) | (np.isinf(low) & np.isinf(high)))
-    if wrong.size:
-        at = wrong[0]
+    invalid = np.flatnonzero((low > high) | (np.isinf(low) & np.isinf(high)))
+    if invalid.size:
+        at = invalid[0]
         raise ValueError(
             f"y: row {at} (from 0) has the bounds {low[at]:g}, {high[at]:g}; the lower one must not"
             " be above the upper one, and one of them finite"
@@ -196,13 +197,13 @@ def censored(base: Likelihood, law: str, power: float) -> Likelihood:
         "extreme": (extreme, extreme_below, extreme_between),
     }[law]
 
-    def encode(y: Any, n_classes: int) -> Any:
+    def encode(y: ArrayLike, n_classes: int) -> Encoded:
         """Responses (n,), or bounds (n, 2), checked, as complex numbers."""
         low, high = bounds_of(y)
         least = 0.0 if positive else -np.inf
-        wrong = np.flatnonzero((high <= least) | (low < least) | ((low == least) & (low == high)))
-        if wrong.size:
-            raise ValueError(f"y must hold positive numbers; got {low[wrong[0]]:g}")
+        invalid = np.flatnonzero((high <= least) | (low < least) | ((low == least) & (low == high)))
+        if invalid.size:
+            raise ValueError(f"y must hold positive numbers; got {low[invalid[0]]:g}")
         below, above = low <= least, np.isinf(high)
         idle = np.flatnonzero(below & above)
         if idle.size:
@@ -213,13 +214,14 @@ def censored(base: Likelihood, law: str, power: float) -> Likelihood:
         last = np.where(above, FAR, np.where(below, -FAR, high))
         return np.where(below, high, low) + 1j * last
 
-    def decode(y: Any) -> FloatArray:
+    def decode(y: Encoded) -> FloatArray:
         """Bounds (n, 2); responses as they are where they were not encoded."""
         if not np.iscomplexobj(y):
             return np.asarray(y)
-        above, below = y.imag > OPEN, y.imag < -OPEN
-        low = np.where(below, 0.0 if positive else -np.inf, y.real)
-        high = np.where(above, np.inf, np.where(below, y.real, y.imag))
+        first, last = np.real(y), np.imag(y)
+        above, below = last > OPEN, last < -OPEN
+        low = np.where(below, 0.0 if positive else -np.inf, first)
+        high = np.where(above, np.inf, np.where(below, first, last))
         return np.column_stack([low, high])
 
     return replace(

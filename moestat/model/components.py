@@ -103,19 +103,19 @@ class Point:
 
     at: FloatArray
 
-    def pmf(self, y: Any) -> FloatArray:
+    def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
         return np.equal(y, self.at) * 1.0
 
-    def cdf(self, y: Any) -> FloatArray:
+    def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts up to y."""
         return np.greater_equal(y, self.at) * 1.0
 
-    def sf(self, y: Any) -> FloatArray:
+    def sf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts above y."""
         return np.less(y, self.at) * 1.0
 
-    def ppf(self, q: Any) -> FloatArray:
+    def ppf(self, q: float | FloatArray) -> FloatArray:
         """The count, whatever the probability."""
         return self.at + 0.0 * np.asarray(q)
 
@@ -127,11 +127,15 @@ class Point:
         """0."""
         return 0.0 * self.at
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
         """The count, as the least and the largest one."""
         return self.at, self.at
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> FloatArray:
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
         """The count, so many times."""
         return np.broadcast_to(self.at, np.shape(self.at) if size is None else size)
 

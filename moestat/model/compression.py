@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
@@ -66,7 +67,7 @@ class Compressed:
         """Whether every log-likelihood is kept exactly, up to rounding."""
         return self.nodes == 0
 
-    def error_bound(self, family: Family, theta: Any) -> float:
+    def error_bound(self, family: Family, theta: ArrayLike) -> float:
         """Bound on the error of the log-likelihood at `theta`, in natural-log units.
 
         Parameters
@@ -114,7 +115,7 @@ class Compressed:
             bound += 2.0 * float(mass @ tail)
         return bound
 
-    def summary(self, family: Family | None = None, theta: Any = None) -> str:
+    def summary(self, family: Family | None = None, theta: ArrayLike | None = None) -> str:
         """One line: how many samples stand for how many, and what is lost at `theta`.
 
         Examples
@@ -128,6 +129,8 @@ class Compressed:
         line += f"{self.nodes} Gauss nodes per class on {len(self.panels)} panels"
         if family is None:
             return line
+        if theta is None:
+            raise ValueError("theta is missing: the error of the log-likelihood is that at theta")
         return line + f", log-likelihood to within {self.error_bound(family, theta):.1g}"
 
 

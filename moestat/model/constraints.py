@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
@@ -63,7 +63,7 @@ def constraint_of(table: Iterable[Any]) -> Constraint:
     return Constraint(block, _tuple(inputs), _tuple(experts), value)
 
 
-def _tuple(values: Any) -> tuple[int, ...] | None:
+def _tuple(values: Iterable[int] | None) -> tuple[int, ...] | None:
     return None if values is None else tuple(values)
 
 
@@ -127,7 +127,7 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     return constraints
 
 
-def _sets(block: str, sets: Any) -> list[Any]:
+def _sets(block: str, sets: object) -> list[Any]:
     entries: list[Any] = list(sets) if is_sequence(sets) else []
     if not entries or not all(isinstance(entry, (list, tuple, set, Mapping)) for entry in entries):
         raise ValueError(
@@ -144,7 +144,7 @@ def _inputs_of(what: str, block: str, known: Mapping[str, int | None]) -> int | 
 
 
 def _numbers(
-    what: str, block: str, kind: str, given: Any, count: int | None
+    what: str, block: str, kind: str, given: Iterable[Any] | None, count: int | None
 ) -> tuple[int, ...] | None:
     if given is None:
         return None
@@ -188,7 +188,7 @@ def tied_basis(size: int, ties: Iterable[IntArray]) -> FloatArray:
     return basis[:, keep]
 
 
-def places_of(name: Any, features: Any, argument: str) -> list[Any]:
+def places_of(name: object, features: Sequence[str] | None, argument: str) -> Sequence[object]:
     """Positions of the input, or of all columns of the factor, of a name; others as they are."""
     if not isinstance(name, str):
         return [name]
@@ -197,17 +197,17 @@ def places_of(name: Any, features: Any, argument: str) -> list[Any]:
         return [known.index(name)]
     levels = [j for j, column in enumerate(known) if column.startswith(f"{name}[")]
     if not levels:
-        shown = ", ".join(known) if features is not None else "none by name"
-        raise ValueError(f"{argument}: unknown input {short(name)}; the inputs are {shown}")
+        allowed = ", ".join(known) if features is not None else "none by name"
+        raise ValueError(f"{argument}: unknown input {short(name)}; the inputs are {allowed}")
     return levels
 
 
-def named(given: Any, features: Any) -> Any:
+def named(given: object, features: Sequence[str] | None) -> Any:
     """What ``equal=`` or ``fixed=`` says, with positions in place of names of inputs."""
     if not is_mapping(given):
         return given
 
-    def places(names: Iterable[Any]) -> list[Any]:
+    def places(names: Iterable[object]) -> list[object]:
         return [at for name in names for at in places_of(name, features, "equal, fixed")]
 
     def of_set(entry: Any) -> Any:
@@ -228,7 +228,7 @@ def named(given: Any, features: Any) -> Any:
     return {block: of_block(values) for block, values in given.items()}
 
 
-def _keys(key: Any, features: Any) -> list[Any]:
+def _keys(key: object, features: Sequence[str] | None) -> list[Any]:
     """Keys (expert, input) of a table of values, one for each column of a factor."""
     if isinstance(key, str):
         key = (None, key)
@@ -237,7 +237,7 @@ def _keys(key: Any, features: Any) -> list[Any]:
     return [(key[0], at) for at in places_of(key[1], features, "equal, fixed")]
 
 
-def with_equal(likelihood: Likelihood, equal: Any) -> Likelihood:
+def with_equal(likelihood: Likelihood, equal: Iterable[str]) -> Likelihood:
     """The likelihood with one parameter of all experts in place of each of the blocks `equal`.
 
     A common scale does not collapse on a few samples of one atom.

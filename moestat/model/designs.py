@@ -198,7 +198,7 @@ class Equispaced:
         return np.linspace(self.low, self.high, n)[None]
 
     def quadrature(self, n_features: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
-        """As `Uniform.quadrature`."""
+        """Nodes and weights of a quadrature rule, see `Uniform.quadrature`."""
         self.check_features(n_features)
         return Uniform(self.low, self.high).quadrature(n_features, n_nodes)
 
@@ -229,8 +229,8 @@ class Given:
         rows = [row if is_sequence(row) else [row] for row in given]
         if len({len(row) for row in rows}) != 1 or not rows[0]:
             raise ValueError("design: points must be rows of one length, or numbers where d = 1")
-        held = tuple(tuple(real_in("design: points", x) for x in row) for row in rows)
-        object.__setattr__(self, "points", held)
+        points = tuple(tuple(real_in("design: points", x) for x in row) for row in rows)
+        object.__setattr__(self, "points", points)
 
     def check_features(self, n_features: int) -> None:
         """Refuse a family with another number of inputs."""

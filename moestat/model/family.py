@@ -10,10 +10,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.registry import configured, table_of
-from moestat.base.types import FloatArray, IntArray, Seed
+from moestat.base.types import Encoded, FloatArray, IntArray, Seed
 from moestat.base.validate import (
     as_design,
     as_floats,
@@ -220,21 +221,21 @@ class Family(ParameterLayout):
         remaining = [
             c for c in self.constraints if c not in gate_constraints and max(c.experts or (0,)) < k
         ]
-        made = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *remaining))
+        resized = replace(self, n_experts=k, constraints=(*self.gate.constraints(k), *remaining))
         if self.own_inputs is not None:
             if k > len(self.own_inputs):
                 raise ValueError(
                     f"n_experts = {k}, but there are inputs of {len(self.own_inputs)} experts"
                 )
-            made = replace(made, own_inputs=self.own_inputs[:k])
+            resized = replace(resized, own_inputs=self.own_inputs[:k])
         if (choices := self.likelihood.choices) is None:
-            return made
+            return resized
         if k > len(choices.law_of_expert):
             raise ValueError(
                 f"n_experts = {k}, but there are likelihoods for {len(choices.law_of_expert)}"
                 f" experts: {', '.join(choices.names)}"
             )
-        return replace(made, likelihood=self.likelihood.of_experts(choices.law_of_expert[:k]))
+        return replace(resized, likelihood=self.likelihood.of_experts(choices.law_of_expert[:k]))
 
     @property
     def alone(self) -> Family:
@@ -301,7 +302,7 @@ class Family(ParameterLayout):
             pinned[..., at] -= pinned[..., at[-1:]]
         return pinned
 
-    def canonical(self, theta: Any) -> FloatArray:
+    def canonical(self, theta: ArrayLike) -> FloatArray:
         """The representative of theta under relabelling and translations.
 
         Atoms are sorted by their expert's parameters, unless likelihoods or inputs differ, then the
@@ -348,7 +349,7 @@ class Family(ParameterLayout):
         blocks |= {name: np.mean(blocks[name]) for name in self.equal}
         return np.clip(self.pin(self.pack(blocks)), *self._pins)
 
-    def measure(self, theta: Any) -> MixingMeasure:
+    def measure(self, theta: ArrayLike) -> MixingMeasure:
         """The mixing measure of packed parameters; every atom carries the shared ones."""
         return measure_of(self, theta)
 
@@ -356,7 +357,7 @@ class Family(ParameterLayout):
         """Packed parameters of a mixing measure with as many atoms, the inverse of `measure`."""
         return parameters_of(self, measure)
 
-    def rowwise(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, ...]:
+    def rowwise(self, theta: FloatArray, X: FloatArray, y: Encoded) -> tuple[FloatArray, ...]:
         """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of encoded data.
 
         Parameters
@@ -423,7 +424,7 @@ class Family(ParameterLayout):
             jacobian,
         )
 
-    def log_density(self, theta: Any, X: Any, y: Any) -> FloatArray:
+    def log_density(self, theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """``log p(y_t | x_t)`` of each sample.
 
         Parameters
@@ -459,9 +460,9 @@ class Family(ParameterLayout):
         if response.shape[0] != design.shape[1]:
             raise ValueError(f"X has {design.shape[1]} samples but y has {response.shape[0]}")
         vector = as_floats("theta", theta, (self.n_params,))
-        return _told(self.rowwise(vector, design, response)[2])
+        return _without_nan(self.rowwise(vector, design, response)[2])
 
-    def gate_probabilities(self, theta: Any, X: Any) -> FloatArray:
+    def gate_probabilities(self, theta: ArrayLike, X: ArrayLike) -> FloatArray:
         """``pi_i(x_t)`` of every atom, shape (n, k); rows sum to 1.
 
         The weights of a gate that is not normalised are in (0, 1), each by itself.
@@ -469,10 +470,10 @@ class Family(ParameterLayout):
         design = as_design(X, self.n_features)
         vector = as_floats("theta", theta, (self.n_params,))
         if self.is_regression:
-            return _told(self.regression(vector, design, weights=True)[1].T)
-        return _told(self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T)
+            return _without_nan(self.regression(vector, design, weights=True)[1].T)
+        return _without_nan(self.rowwise(vector, design, self.placeholder(design.shape[1]))[0].T)
 
-    def placeholder(self, n: int) -> Any:
+    def placeholder(self, n: int) -> Encoded:
         """Encoded responses (n,) for loops whose outcome does not depend on them."""
         dtype: Any = self.likelihood.dtype
         return np.full(n, self.likelihood.inside, dtype=dtype)
@@ -503,7 +504,7 @@ class Family(ParameterLayout):
             first += one.n_channels
         return tuple(marginals)
 
-    def probabilities(self, theta: Any, X: Any) -> FloatArray:
+    def probabilities(self, theta: ArrayLike, X: ArrayLike) -> FloatArray:
         """``p(y = s | x_t)`` for every class, shape (n, K); rows sum to 1.
 
         Raises
@@ -516,14 +517,14 @@ class Family(ParameterLayout):
         design = as_design(X, self.n_features)
         vector = as_floats("theta", theta, (self.n_params,))
         n = design.shape[1]
-        columns = [
-            np.exp(self.rowwise(vector, design, np.full(n, s, dtype=np.int64))[2])
-            for s in self.likelihood.support(self.n_classes)
-        ]
-        return _told(np.stack(columns, axis=1))
+        columns: list[FloatArray] = []
+        for label in self.likelihood.support(self.n_classes):
+            y: IntArray = np.repeat(np.int64(label), n)
+            columns.append(np.exp(self.rowwise(vector, design, y)[2]))
+        return _without_nan(np.stack(columns, axis=1))
 
     @np.errstate(all="ignore")
-    def mean(self, theta: Any, X: Any) -> FloatArray:
+    def mean(self, theta: ArrayLike, X: ArrayLike) -> FloatArray:
         """``E(y | x_t) = sum_i pi_i(x_t) g_i(x_t)`` of a continuous response, shape (n,).
 
         Of several responses (n, R).
@@ -564,7 +565,7 @@ class Family(ParameterLayout):
         return np.concatenate([means, out[:, last:]], axis=1)
 
 
-def _told(values: FloatArray) -> FloatArray:
+def _without_nan(values: FloatArray) -> FloatArray:
     """Values (n, ...) of rows, none of which is NaN."""
     lost = np.flatnonzero(np.isnan(values).any(axis=tuple(range(1, values.ndim))))
     if lost.size:

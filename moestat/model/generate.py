@@ -6,9 +6,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray, Seed
+from moestat.base.types import Encoded, FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.model.designs import Design, Equispaced, Given, Lattice, design_of
 from moestat.model.family import Family, check_family
@@ -29,12 +30,12 @@ _MOST_ROWS = 1e9
 @door()
 def sample(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     n: float,
     rng: Seed = None,
     design: Design | None = None,
     noise: float | None = None,
-) -> tuple[FloatArray, Any]:
+) -> tuple[FloatArray, Encoded]:
     """Draw (X, Y): X from the design, an atom from the gate, Y from the atom's expert.
 
     For a family of regression functions ``Y = f(X) + eps`` with normal errors.
@@ -116,12 +117,12 @@ def check_noise(family: Family, noise: float | None) -> float | None:
 @door()
 def sample_weighted(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     n: float,
     rng: Seed = None,
     design: Design | None = None,
     noise: float | None = None,
-) -> tuple[FloatArray, Any, FloatArray]:
+) -> tuple[FloatArray, Encoded, FloatArray]:
     """Draw n samples as distinct rows (X, Y) and how often each of them occurs.
 
     On a `moestat.model.designs.Lattice` the counts of all points are one exact multinomial draw, at
@@ -214,5 +215,5 @@ def _size(n: Any, largest: float, what: str) -> int:
         size = np.inf
     if size > largest:
         raise ValueError(f"n must be at most {largest:g} {what}; got {short(n)}")
-    whole = isinstance(n, float) and size.is_integer()
-    return positive_int("n", int(size) if whole else n, maximum=None)
+    is_whole = isinstance(n, float) and size.is_integer()
+    return positive_int("n", int(size) if is_whole else n, maximum=None)

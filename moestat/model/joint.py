@@ -136,8 +136,8 @@ def expert_of(expert: Expert, likelihood: Likelihood) -> Expert:
     def typical(rng, n_experts, n_features, n_responses):
         """Predictors of a sensible truth."""
         pairs = zip(experts, parts, strict=True)
-        made = [each.typical(rng, n_experts, n_features, one.n_responses) for each, one in pairs]
-        return {name: block for blocks in made for name, block in blocks.items()}
+        truths = [each.typical(rng, n_experts, n_features, one.n_responses) for each, one in pairs]
+        return {name: block for blocks in truths for name, block in blocks.items()}
 
     levels = tuple(each.units.level for each in experts if isinstance(each.units.level, str))
     return replace(

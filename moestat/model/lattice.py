@@ -157,8 +157,8 @@ def lattice_regression(
     mean = family.regression(theta, nodes)[0]
     mean = mean + np.sqrt(noise / count) * rng.standard_normal(count.size)
     squares = np.zeros(count.size)
-    many = count > 1.0
-    squares[many] = noise * rng.chisquare(count[many] - 1.0)
+    repeated = count > 1.0
+    squares[repeated] = noise * rng.chisquare(count[repeated] - 1.0)
     spread = np.sqrt(squares / count)
     apart = spread > 0.0
     owner = np.concatenate([np.arange(count.size), np.flatnonzero(apart)])

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.symmetric import pack_symmetric
@@ -510,7 +511,7 @@ class ParameterLayout:
             array = array[:, :-1] - array[:, -1:]
         return as_floats(f"block {name!r}", array, shape)
 
-    def unpack(self, theta: Any) -> dict[str, FloatArray]:
+    def unpack(self, theta: ArrayLike) -> dict[str, FloatArray]:
         """A packed vector (P,) to named blocks, the inverse of `pack`."""
         vector = as_floats("theta", theta, (self.n_params,))
         return {
@@ -518,7 +519,7 @@ class ParameterLayout:
             for name, positions in self.blocks.items()
         }
 
-    def embed(self, other: ParameterLayout, theta: Any) -> FloatArray:
+    def embed(self, other: ParameterLayout, theta: ArrayLike) -> FloatArray:
         """Packed parameters with the blocks of another layout's theta; further blocks are 0.
 
         With them a gate whose masses are fixed is a gate with free ones, for instance.

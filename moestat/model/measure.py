@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, Symmetry
@@ -93,7 +94,7 @@ class MixingMeasure:
         return np.hstack([block.reshape(self.n_atoms, -1) for block in self.atoms.values()])
 
 
-def measure_of(layout: ParameterLayout, theta: Any) -> MixingMeasure:
+def measure_of(layout: ParameterLayout, theta: ArrayLike) -> MixingMeasure:
     """The mixing measure of packed parameters (P,); every atom carries the shared ones.
 
     The mass of an atom is the exponential of the gate's mass block, of a gate whose weights are

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat.base.types import FloatArray
+from moestat.base.types import Encoded, FloatArray
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.model.reference import log_sum_exp
@@ -58,13 +59,13 @@ def weights(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
     return np.exp(scores - log_sum_exp(scores)) if family.gate.normalised else np.exp(scores)
 
 
-def regression(family: Family, theta: Any, X: FloatArray) -> Any:
+def regression(family: Family, theta: NDArray[Any], X: FloatArray) -> Any:
     """Regression function (n,) of a possibly complex packed vector."""
     blocks = blocks_of(family, theta)
     return (weights(family, blocks, X) * predictors(family, blocks, X)).sum(axis=0)
 
 
-def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, y: Any) -> Any:
+def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, y: Encoded) -> Any:
     """``log f_i(y | x)`` (k, n); y holds labels 1..K or real responses."""
     assert family.likelihood.reference is not None
     if not family.likelihood.parts:
@@ -72,13 +73,13 @@ def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, 
     return family.likelihood.reference(predictors(family, blocks, X), blocks, y)
 
 
-def log_density(family: Family, blocks: dict[str, Any], X: FloatArray, y: Any) -> Any:
+def log_density(family: Family, blocks: dict[str, Any], X: FloatArray, y: Encoded) -> Any:
     """``log p(y | x)`` (n,)."""
     scores = gate_scores(family, blocks, X)
     return log_sum_exp(scores + expert_log_densities(family, blocks, X, y)) - log_sum_exp(scores)
 
 
-def blocks_of(family: Family, theta: Any) -> dict[str, Any]:
+def blocks_of(family: Family, theta: NDArray[Any]) -> dict[str, Any]:
     """Named blocks of a possibly complex packed vector."""
     logs = {channel.intercept for channel in family.channels if channel.log}
     return {

@@ -31,8 +31,8 @@ def renamed(member: _Member, names: Mapping[str, str]) -> _Member:
     make: Callable[..., tuple[Channel, ...]] = member.channels
     plain = {names.get(name, name): name for name in member.bounds}
 
-    def reference(blocks: Mapping[str, Any], *rest: Any) -> Any:
-        return member.reference({plain[name]: block for name, block in blocks.items()}, *rest)
+    def reference(blocks: Mapping[str, Any], *others: Any) -> Any:
+        return member.reference({plain[name]: block for name, block in blocks.items()}, *others)
 
     def channels(*sizes: Any) -> tuple[Channel, ...]:
         return tuple(with_names(channel, names) for channel in make(*sizes))

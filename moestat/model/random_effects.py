@@ -42,7 +42,7 @@ _INTERCEPT, _SLOPE = "l", "L"
 
 @dataclass(frozen=True)
 class RandomEffects:
-    """Which effects the groups have."""
+    """The random effects of groups: an intercept, and slopes of some inputs."""
 
     features: tuple[int, ...]  # positions in phi = (1, x): those of inputs first, then 0 for 1
     diagonal: bool = False
@@ -56,7 +56,7 @@ class RandomEffects:
 
     @property
     def last(self) -> IntArray:
-        """Where the entries of each column of the factor (q,) end."""
+        """Positions (q,) after the last entry of each column of the Cholesky factor."""
         q = len(self.features)
         return np.arange(1, q + 1) if self.diagonal else np.full(q, q)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
+from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Likelihood
 from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
 from moestat.model.random_effects import RandomEffects
@@ -54,15 +54,15 @@ class Averaged:
             total = total + np.tensordot(_WEIGHT[some], function(self.law(shifted)), 1)
         return np.asarray(total, dtype=np.float64)
 
-    def pmf(self, y: Any) -> FloatArray:
+    def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
         return self._mean(lambda law: law.pmf(y), np.ndim(y))
 
-    def cdf(self, y: Any) -> FloatArray:
+    def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts up to y."""
         return self._mean(lambda law: law.cdf(y), np.ndim(y))
 
-    def sf(self, y: Any) -> FloatArray:
+    def sf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts above y."""
         return self._mean(lambda law: law.sf(y), np.ndim(y))
 
@@ -84,11 +84,11 @@ class Averaged:
         mean, square = self._mean(first_two)
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
         """The least and the largest count."""
         return self.law(self.eta[..., :-1, :]).support()
 
-    def ppf(self, q: Any) -> FloatArray:
+    def ppf(self, q: float | FloatArray) -> FloatArray:
         """The least counts that are not exceeded with probability q, by bisection."""
         shape = np.broadcast_shapes(np.shape(q), (*self.eta.shape[:-2], self.eta.shape[-1]))
         end = np.broadcast_to(self.support()[1], shape)
@@ -123,7 +123,7 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
         """Mean and standard deviation of a row by itself, from predictors (..., q, n)."""
         return averaged(eta).moments()
 
-    def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
+    def draw(eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Responses of rows by themselves with the predictors `eta`, shape (q, n)."""
         return drawn_in_groups(base, eta, np.arange(eta.shape[1]), rng)
 

@@ -128,16 +128,16 @@ def _recombine(X, borders, degree, shares, live, first, second, sums, tableau, o
                 for j in range(count):
                     tableau[j, q] = sums[q, j] / old[q]
             _give_up(tableau, size, new, basis)
-            left = 0
+            n_left = 0
             for q in range(size):
                 ratio = new[q] / old[q]
                 for i in range(q * n // size, (q + 1) * n // size):
                     t = live[i]
                     shares[t] *= ratio
                     if ratio > 0.0:
-                        live[left] = t
-                        left += 1
-            n = left
+                        live[n_left] = t
+                        n_left += 1
+            n = n_left
 
 
 @device
@@ -173,19 +173,19 @@ def _give_up(tableau, size, mass, basis):
     for q in range(size):
         if basis[count + q] != 0:
             continue
-        most, at = mass[q], -1
+        step, at = mass[q], -1
         for i in range(count):
             if basis[i] >= 0 and tableau[i, q] < 0.0:
                 room = mass[basis[i]] / -tableau[i, q]
-                if room < most:
-                    most, at = room, i
+                if room < step:
+                    step, at = room, i
         for i in range(count):
             if basis[i] >= 0:
-                mass[basis[i]] = max(mass[basis[i]] + most * tableau[i, q], 0.0)
+                mass[basis[i]] = max(mass[basis[i]] + step * tableau[i, q], 0.0)
         if at < 0:
             mass[q] = 0.0
             continue
-        mass[q] -= most
+        mass[q] -= step
         mass[basis[at]] = 0.0
         _pivot(tableau, size, at, q)
         basis[at] = q

@@ -12,8 +12,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, Likelihood, Part, Units
+from moestat.base.types import Encoded, FloatArray, Likelihood, Part, Units
 from moestat.base.validate import check_kind, short
 from moestat.compiler.jit import device
 from moestat.kernels.views import part, row
@@ -64,7 +65,7 @@ class Records:
 
     @property
     def dtype(self) -> Any:
-        """Of a record."""
+        """NumPy type of one row: a record with a field for each response."""
         return np.dtype([(one.field, one.likelihood.dtype) for one in self.parts])
 
     @property
@@ -72,7 +73,7 @@ class Records:
         """Names of the blocks of each likelihood in that of all responses."""
         return [one.blocks(c.intercept for c in one.likelihood.channels) for one in self.parts]
 
-    def encode(self, y: Any, n_classes: int) -> Any:
+    def encode(self, y: ArrayLike, n_classes: int) -> Encoded:
         """Responses (n, R), checked, as records (n,)."""
         columns = _columns_of(y, len(self.parts))
         coded: Any = np.empty(len(columns[0]), dtype=self.dtype)
@@ -83,21 +84,21 @@ class Records:
                 raise ValueError(f"response {one.name!r}: {error}") from None
         return coded
 
-    def decode(self, y: Any) -> FloatArray:
+    def decode(self, y: Encoded) -> FloatArray:
         """Responses (n, R)."""
         columns = [one.likelihood.decode(y[one.field]) for one in self.parts]
         return np.column_stack(columns).astype(np.float64)
 
-    def draw(self, eta: FloatArray, rng: np.random.Generator) -> Any:
+    def draw(self, eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Records (n,) with the predictors `eta`, shape (channels, n)."""
-        y: Any = np.empty(eta.shape[1], dtype=self.dtype)
+        y: Encoded = np.empty(eta.shape[1], dtype=self.dtype)
         first = 0
         for one in self.parts:
             y[one.field] = one.likelihood.draw(eta[first : first + one.n_channels], rng)
             first += one.n_channels
         return y
 
-    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Any) -> Any:
+    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Encoded) -> Any:
         """Log-densities (k, n) of y (n, R), from predictors (k, Q, n) and the blocks."""
         total, first = 0.0, 0
         for one, names, values in zip(self.parts, self.blocks, y.T, strict=True):
@@ -112,11 +113,11 @@ class Records:
 
     def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
         """Blocks of a sensible truth of each response."""
-        made = [(one, one.likelihood.typical(rng, n_experts)) for one in self.parts]
-        return {one.block(name): value for one, blocks in made for name, value in blocks.items()}
+        truths = [(one, one.likelihood.typical(rng, n_experts)) for one in self.parts]
+        return {one.block(name): value for one, blocks in truths for name, value in blocks.items()}
 
 
-def _columns_of(y: Any, count: int) -> list[Any]:
+def _columns_of(y: ArrayLike, count: int) -> list[Any]:
     """R columns (n,) of responses."""
     check_kind("y", y, (np.ndarray, list, tuple), "an array of shape (n, R)")
     array = np.asarray(y)

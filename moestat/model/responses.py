@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, IntArray, Likelihood, Units
 from moestat.base.types import unchanged as decode
@@ -38,12 +39,12 @@ smallest number of float64, near which their functions overflow."""
 def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatArray]:
     """An ``encode`` of responses (n,) in the open interval (low, high), which `words` describe."""
 
-    def encode(y: Any, n_classes: int) -> FloatArray:
+    def encode(y: ArrayLike, n_classes: int) -> FloatArray:
         """Responses (n,), checked."""
         response = as_floats("y", y, (None,))
-        wrong = response[(response <= low) | (response >= high)]
-        if wrong.size:
-            raise ValueError(f"y must hold {words}; got {wrong[0]:g}")
+        invalid = response[(response <= low) | (response >= high)]
+        if invalid.size:
+            raise ValueError(f"y must hold {words}; got {invalid[0]:g}")
         return response
 
     return encode
@@ -54,17 +55,17 @@ def columns_of(y: Any) -> list[FloatArray]:
     return [np.real(y[name]) for name in y.dtype.names] if y.dtype.names else [np.real(y)]
 
 
-def real(y: Any, n_classes: int) -> FloatArray:
+def real(y: ArrayLike, n_classes: int) -> FloatArray:
     """Real responses (n,), checked."""
     return as_floats("y", y, (None,))
 
 
-def counts(y: Any, n_classes: int) -> FloatArray:
+def counts(y: ArrayLike, n_classes: int) -> FloatArray:
     """Counts (n,), checked."""
     values = as_floats("y", y, (None,))
-    wrong = values[(values < 0.0) | (values != np.floor(values))]
-    if wrong.size:
-        raise ValueError(f"y must hold counts, whole numbers from 0; got {wrong[0]:g}")
+    invalid = values[(values < 0.0) | (values != np.floor(values))]
+    if invalid.size:
+        raise ValueError(f"y must hold counts, whole numbers from 0; got {invalid[0]:g}")
     return values
 
 
@@ -73,7 +74,7 @@ def as_integers(y: FloatArray) -> IntArray:
     return y.astype(np.int64)
 
 
-def places_of_labels(y: Any, n_classes: int) -> IntArray:
+def places_of_labels(y: ArrayLike, n_classes: int) -> IntArray:
     """Class labels 1..K, as the paper writes them, to indices 0..K-1."""
     labels = as_plain_array("y", y)
     if labels.ndim != 1:
@@ -130,12 +131,12 @@ def likelihood_of(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood
 
 
 def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
-    """That of a positive response, see `likelihood_of`."""
+    """A `likelihood_of` a positive response."""
     return likelihood_of(law, **({"encode": positive, "ends": (0.0, np.inf)} | fields))
 
 
 def likelihood_of_counts(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
-    """That of counts, see `likelihood_of`."""
+    """A `likelihood_of` counts."""
     common = {"encode": counts, "decode": as_integers, "counts": True}
     return likelihood_of(law, **(common | fields))
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import Encoded, FloatArray, IntArray
 from moestat.base.validate import as_floats, as_plain_array
 from moestat.model.responses import counts
 
@@ -20,7 +21,7 @@ __all__ = ["decode_rows", "encode_rows", "successes_of"]
 def successes_of(trials: int) -> Callable[[Any, int], FloatArray]:
     """An ``encode`` of successes (n,) in so many trials."""
 
-    def encode(y: Any, n_classes: int) -> FloatArray:
+    def encode(y: ArrayLike, n_classes: int) -> FloatArray:
         """Numbers of successes (n,), checked."""
         successes = counts(y, n_classes)
         if successes.size and successes.max() > trials:
@@ -32,7 +33,7 @@ def successes_of(trials: int) -> Callable[[Any, int], FloatArray]:
     return encode
 
 
-def encode_rows(y: Any, n_classes: int) -> Any:
+def encode_rows(y: ArrayLike, n_classes: int) -> Encoded:
     """Successes and failures (n, 2), or outcomes (n,) of one trial each, as complex numbers."""
     values = as_plain_array("y", y)
     if values.ndim == 1:
@@ -45,6 +46,6 @@ def encode_rows(y: Any, n_classes: int) -> Any:
     return successes + 1j * (successes + failures)
 
 
-def decode_rows(y: Any) -> IntArray:
+def decode_rows(y: Encoded) -> IntArray:
     """Successes and failures (n, 2)."""
-    return np.column_stack([y.real, y.imag - y.real]).astype(np.int64)
+    return np.column_stack([np.real(y), np.imag(y) - np.real(y)]).astype(np.int64)

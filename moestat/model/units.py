@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import Encoded, FloatArray
 from moestat.model.family import Family
 
 __all__ = ["Coordinates", "DataUnits", "closed_part"]
@@ -28,7 +28,7 @@ class DataUnits:
     unit: Any = 1.0
 
     def compose(self, units: DataUnits) -> DataUnits:
-        """The same map for data that are in `units` already."""
+        """The map for data that have been mapped by `units` before."""
         return DataUnits(
             (self.centre - units.centre) / units.scale,
             self.scale / units.scale,
@@ -36,7 +36,7 @@ class DataUnits:
             self.unit / units.unit,
         )
 
-    def apply(self, X: FloatArray, y: Any) -> tuple[FloatArray, Any]:
+    def apply(self, X: FloatArray, y: Encoded) -> tuple[FloatArray, Encoded]:
         """The data (z, w) of inputs X (d, n) and responses y (n,); classes stay as they are."""
         Z = np.ascontiguousarray((X - self.centre[:, None]) / self.scale[:, None])
         if np.issubdtype(y.dtype, np.integer):
@@ -85,15 +85,15 @@ def closed_part(family: Family, units: DataUnits) -> DataUnits:
             for law in family.likelihood.laws
         ]
 
-    level = _where(follows("shift_response"), units.level, 0.0)
-    unit = _where(follows("scale_response"), units.unit, 1.0)
+    level = _if_followed(follows("shift_response"), units.level, 0.0)
+    unit = _if_followed(follows("scale_response"), units.unit, 1.0)
     if family.likelihood.tied:
         units_of_responses = _each(units.unit)
         unit = np.full(units_of_responses.size, np.sqrt(np.mean(units_of_responses**2)))
     return DataUnits(centre, scale, level, unit)
 
 
-def _where(moves: Sequence[bool], values: Any, else_: float) -> Any:
+def _if_followed(moves: Sequence[bool], values: Any, else_: float) -> Any:
     """A number, or one of each response, where the family follows it."""
     if np.ndim(values) == 0:
         return values if moves[0] else else_

@@ -343,7 +343,7 @@ def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Itera
 
 
 def assigned_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
-    """The same curvature at theta (P,), for the responsibilities that the problem has."""
+    """That curvature at theta (P,), for the responsibilities that the problem has."""
     matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
     matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
     ridge = BFGS.ridge * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)

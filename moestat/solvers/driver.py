@@ -169,7 +169,7 @@ def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
 def attempt(
     iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
 ) -> list[Result | Exception]:
-    """As `drive`, but an iteration that raised an exception has the exception as its result."""
+    """Run as `drive`; the result of an iteration that raised an exception is the exception."""
     results: list[Any] = [None] * len(iterations)
     pending: list[tuple[int, Request]] = []
     deadline, seen = _DEADLINE.get(), dict[int, Unfinished]()

@@ -36,23 +36,23 @@ class Objective(Enum):
     VALUE = "value"
     """Minus the observed-data log-likelihood: `Value`."""
     EXPECTATION = "expectation"
-    """The same, with an update of the responsibilities, the E-step: `Value`."""
+    """The value, with an update of the responsibilities, the E-step: `Value`."""
     SCORE = "score"
-    """With its gradient: `ValueGradient`."""
+    """The value with its gradient: `ValueGradient`."""
     OBSERVED = "observed"
-    """With gradient and Hessian: `Evaluation`."""
+    """The value with gradient and Hessian: `Evaluation`."""
     INFORMED = "informed"
-    """With gradient, Hessian and the information of the scores: `InformedEvaluation`."""
+    """The value with gradient, Hessian and information of the scores: `InformedEvaluation`."""
     COMPLETE = "complete"
     """Minus the complete-data log-likelihood for the current responsibilities: `Evaluation`."""
     RESIDUALS = "residuals"
     """Half the sum of squares: `Value`."""
     GRADIENT = "gradient"
-    """With its gradient: `ValueGradient`."""
+    """The value with its gradient: `ValueGradient`."""
     GAUSS_NEWTON = "gauss-newton"
-    """With gradient and the Gauss-Newton matrix in place of the Hessian: `Evaluation`."""
+    """The value with gradient and Gauss-Newton matrix, in place of the Hessian: `Evaluation`."""
     NEWTON = "newton"
-    """With gradient, exact Hessian and Gauss-Newton matrix: `InformedEvaluation`."""
+    """The value with gradient, exact Hessian and Gauss-Newton matrix: `InformedEvaluation`."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Ran(ValueGradient):
 
 
 class End(NamedTuple):
-    """Where a climb ended, and how."""
+    """The end of a climb, and how it was reached."""
 
     theta: FloatArray
     """Parameters; shape (P,)."""
@@ -184,11 +184,11 @@ class Problem:
         check_loops(self.family)
 
     def restart(self) -> Self:
-        """The same problem for another run, with counters at 0."""
+        """A copy for another run, with counters at 0."""
         return replace(self, passes=0.0, _tau=np.empty((0, 0)))
 
     def replace_data(self, data: Sample) -> Self:
-        """The same problem with other data."""
+        """A copy with other data."""
         return replace(self.restart(), data=data)
 
     def prior_of(self, theta: FloatArray) -> float:
@@ -346,7 +346,7 @@ Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]
 
 
 class Target(Protocol):
-    """Where requests are answered.
+    """The device that answers requests.
 
     Results depend on the target by rounding only.
     """

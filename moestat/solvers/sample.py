@@ -173,13 +173,13 @@ class Sample:
         return sum(self.map_parts(function))
 
     def convert(self, units: DataUnits) -> Sample:
-        """The same data as (z, w) of these units."""
+        """The data (z, w) in these units."""
         X, y = units.apply(self.X, self.y)
         return replace(self, X=X, y=y, known=units.moments(*self._moments))
 
     @cached_property
     def sorted(self) -> Sample:
-        """The same rows in the order of the first input."""
+        """These rows in ascending order of the first input."""
         order = np.argsort(self.X[0], kind="stable")
         X = np.ascontiguousarray(self.X[:, order])
         return Sample(X, self.y[order], self.weight[order])

@@ -44,7 +44,7 @@ def neuron(activation: str = "tanh", weighted: bool = True) -> Expert:
     """
     if not isinstance(weighted, bool):
         raise ValueError(f"weighted must be true or false, got {short(weighted)}")
-    return _made(activation, weighted)
+    return _build(activation, weighted)
 
 
 @cache
@@ -88,7 +88,7 @@ def _block(activation: str, weighted: bool) -> Callable[..., None]:
 
 
 @cache
-def _made(activation: str, weighted: bool) -> Expert:
+def _build(activation: str, weighted: bool) -> Expert:
     def reference(blocks, X):
         """Means (k, n) at X (n, d)."""
         value = REFERENCES[activation](blocks["alpha"] @ X.T + blocks["beta"][:, None])

@@ -126,7 +126,7 @@ def _tupled(tree: Any) -> Any:
 
 
 @cache
-def _made(tree: Any) -> Gate:
+def _build(tree: Any) -> Gate:
     leaves = _leaves(tree)
     levels = 1 + max(level for level, _ in _nodes(tree))
     size = max(len(children) for _, children in _nodes(tree)) - 1
@@ -231,7 +231,7 @@ def make(tree: Any = ((0, 1), (2, 3))) -> Gate:
             "hierarchical: the leaves of the tree must be the experts 0, 1, ..., each once, got"
             f" {short(tree)}"
         )
-    return _made(known)
+    return _build(known)
 
 
 GATE = make()

@@ -76,7 +76,7 @@ def reference(blocks, X, means):
 
 
 @cache
-def _made(tau1: float, tau2: float) -> Gate:
+def _build(tau1: float, tau2: float) -> Gate:
     known = {"tau1": tau1, "tau2": tau2}
     return gate_with_masses(
         lambda rng, k: known,
@@ -99,7 +99,7 @@ def _made(tau1: float, tau2: float) -> Gate:
 def make(tau1: float = 0.1, tau2: float = 0.1) -> Gate:
     """The gate with known perturbations of the two norms."""
     names = {"tau1": tau1, "tau2": tau2}
-    return _made(
+    return _build(
         *(
             float(real_in(f"perturbed-cosine: {name}", value, 0.0, 1e6, open_low=True))
             for name, value in names.items()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, Encoded, FloatArray, Likelihood
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma, logistic
@@ -50,7 +50,7 @@ def _rise(a, count):
 
 
 @device
-def _row(eta, r, successes, trials, whole):
+def _row(eta, r, successes, trials, of_all_trials):
     """Log-probability and its derivatives in (eta, t), of which `whole` is what r alone decides.
 
     With ``A = a (psi(a + y) - psi(a))`` at ``a = p r``, B for ``b = (1 - p) r`` and the failures, R
@@ -66,7 +66,7 @@ def _row(eta, r, successes, trials, whole):
     failures = trials - successes
     rise, A, A2 = _rise(p * r, successes)
     other, B, B2 = _rise(less * r, failures)
-    rest, R, R2 = whole
+    rest, R, R2 = of_all_trials
     value = log_gamma(trials + 1.0) - log_gamma(successes + 1.0) - log_gamma(failures + 1.0)
     value += successes * level + failures * below + (rise + other - rest)
     first = less * A - p * B
@@ -79,9 +79,9 @@ def _row(eta, r, successes, trials, whole):
 def block(eta, y, m, order, value, d1, d2):
     """Log-probability of y successes; predictors are (eta, t, N) with ``t = log phi``, N known."""
     r, trials = exp(-eta[1, 0]), eta[2, 0]
-    whole = _rise(r, trials)
+    of_all_trials = _rise(r, trials)
     for b in range(m):
-        terms = _row(eta[0, b], r, y[b], trials, whole)
+        terms = _row(eta[0, b], r, y[b], trials, of_all_trials)
         value[b], d1[0, b], d1[1, b] = terms[0], terms[1], terms[2]
         d1[2, b] = 0.0
         if order > 1:
@@ -93,7 +93,7 @@ def block(eta, y, m, order, value, d1, d2):
 
 @device
 def block_of_rows(eta, y, m, order, value, d1, d2):
-    """The same with the successes and trials of each row; predictors are (eta, t)."""
+    """Log-probability where each row has its own number of trials; predictors are (eta, t)."""
     r = exp(-eta[1, 0])
     for b in range(m):
         trials = y[b].imag
@@ -131,11 +131,11 @@ class Law:
             odds = np.log(self.p + s * self.phi) - np.log(self.other + last * self.phi)
             total = total + odds + np.log(np.maximum(left, 1) / (s + 1.0))
 
-    def pmf(self, y: Any) -> FloatArray:
+    def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
         return self._sum(np.equal, y)
 
-    def cdf(self, y: Any) -> FloatArray:
+    def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts up to y."""
         known = np.minimum(self._sum(np.less_equal, y), 1.0)
         return np.where(np.greater_equal(y, self.trials), 1.0, known)
@@ -147,13 +147,13 @@ class Law:
             total = total + np.where(counted(s, y), chance, 0.0)
         return total
 
-    def sf(self, y: Any) -> FloatArray:
+    def sf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts above y: of few failures."""
         failures = replace(self, p=self.other, other=self.p)
         above = failures.cdf(np.ceil(self.trials - np.floor(y)) - 1.0)
         return np.where(np.less(y, 0.0), 1.0, above)
 
-    def ppf(self, q: Any) -> FloatArray:
+    def ppf(self, q: float | FloatArray) -> FloatArray:
         """The least counts that are not exceeded with probability q."""
         below, count = 0.0, 0.0
         for _, chance in self._steps():
@@ -170,14 +170,19 @@ class Law:
         more = 1.0 + (self.trials - 1.0) * self.phi / (1.0 + self.phi)
         return np.sqrt(self.trials * self.p * self.other * more)
 
-    def support(self) -> tuple[Any, Any]:
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
         """The least and the largest count."""
         return 0, self.trials
 
-    def rvs(self, size: Any = None, random_state: Any = None) -> FloatArray:
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
         """Counts drawn from it: binomial with beta probabilities."""
-        chance = random_state.beta(self.p / self.phi, self.other / self.phi, size=size)
-        return random_state.binomial(np.asarray(self.trials, dtype=np.int64), chance) * 1.0
+        rng = np.random.default_rng(random_state)
+        chance = rng.beta(self.p / self.phi, self.other / self.phi, size=size)
+        return rng.binomial(np.asarray(self.trials, dtype=np.int64), chance).astype(np.float64)
 
 
 def _laws(n: Any) -> dict[str, Any]:
@@ -241,7 +246,7 @@ def _of_rows(trials: Any) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
     known = _laws(trials)
 
-    def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
+    def draw(eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Encoded responses with the predictors `eta`, shape (2, n)."""
         return known["law"](eta).rvs(eta.shape[1], rng) + 1j * np.broadcast_to(
             trials, eta.shape[1:]

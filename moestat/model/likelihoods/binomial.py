@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, Encoded, FloatArray, Likelihood
 from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
@@ -53,7 +53,7 @@ def block(eta, y, m, order, value, d1, d2):
 
 @device
 def block_of_rows(eta, y, m, order, value, d1, d2):
-    """The same with the number of successes and trials of each row; the predictor is eta."""
+    """Log-probability where each row has its own number of trials; the predictor is eta."""
     for b in range(m):
         successes, trials = y[b].real, y[b].imag
         level, less = logistic(eta[0, b])
@@ -159,7 +159,7 @@ def _of_rows(trials: Any, link: str) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
     link_function = LINKS[link]
 
-    def draw(eta: FloatArray, rng: np.random.Generator) -> Any:
+    def draw(eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Encoded responses with the predictors `eta`, shape (1, n)."""
         p = link_function.chance(eta[0])
         return rng.binomial(np.asarray(trials, dtype=np.int64), p) + 1j * np.broadcast_to(

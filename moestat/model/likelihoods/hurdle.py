@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, Likelihood
 from moestat.compiler.jit import device
@@ -47,11 +48,11 @@ def positive(
         for b in range(m):
             l0, e, t, ee, et, tt = zero(eta, b)
             rare = eta[0, b] < _RAREST
-            rest = 1.0 if rare else -decay_less_one(l0)
-            s = 0.0 if rare else decay(l0) / rest
+            chance = 1.0 if rare else -decay_less_one(l0)
+            s = 0.0 if rare else decay(l0) / chance
             v = s * (1.0 + s)
             behind = 1.0 if y[b] > 0.0 or not hurdle else 0.0
-            value[b] = behind * (value[b] - (eta[0, b] if rare else log(rest)))
+            value[b] = behind * (value[b] - (eta[0, b] if rare else log(chance)))
             d1[0, b] = behind * (d1[0, b] + (-1.0 if rare else s * e))
             if n_predictors > 1:
                 d1[1, b] = behind * (d1[1, b] + s * t)
@@ -72,7 +73,7 @@ def positive(
     return block
 
 
-def encode(y: Any, n_classes: int) -> FloatArray:
+def encode(y: ArrayLike, n_classes: int) -> FloatArray:
     """Positive counts (n,), checked."""
     counts = encode_counts(y, n_classes)
     if np.any(counts == 0.0):
@@ -113,8 +114,8 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     def hurdle_reference(predictors, blocks, y):
         """Log-probabilities (k, n) of counts y, from predictors (k, n) and logits (k,)."""
         zeta = blocks["zero"][:, None]
-        rest = reference(predictors, blocks, y) - log1p_exp(zeta)
-        return np.where(y == 0, -log1p_exp(-zeta) + 0 * rest, rest)
+        log_p = reference(predictors, blocks, y) - log1p_exp(zeta)
+        return np.where(y == 0, -log1p_exp(-zeta) + 0 * log_p, log_p)
 
     def parts(pi: FloatArray, law: Any) -> tuple[FloatArray, FloatArray]:
         alone, share = _given_positive(law)

@@ -40,7 +40,7 @@ def block(eta, y, m, order, value, d1, d2):
 
 @device
 def two_classes(eta, y, m, value, d1):
-    """Of two classes the log-odds are the predictor, with its sign turned for the second."""
+    """Log-probability of one of two classes, whose predictor is the log-odds of the first."""
     for b in range(m):
         sign = 1.0 if y[b] == 0 else -1.0
         value[b], slope = logistic(sign * eta[b])

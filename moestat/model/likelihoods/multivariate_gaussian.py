@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Part
+from moestat.base.types import Channel, Encoded, FloatArray, Likelihood, Part
 from moestat.base.validate import is_sequence, positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
@@ -203,7 +203,7 @@ def covariances(parts: Sequence[Part], blocks: Mapping[str, Any], n_experts: int
 class _Normal(Records):
     """Records of normal responses that are correlated."""
 
-    def draw(self, eta: FloatArray, rng: np.random.Generator) -> Any:
+    def draw(self, eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Records (n,) with the predictors `eta`, shape (channels, n)."""
         q = len(self.parts)
         y: Any = np.empty(eta.shape[1], dtype=self.dtype)
@@ -231,7 +231,7 @@ def member(gaussian: Likelihood) -> Likelihood:
     """The likelihood of two responses that by themselves have the Gaussian one."""
 
     def make(responses: Any = 2, covariance: str = "VVV") -> Likelihood:
-        """Of some responses, a number or their names, with covariances of a kind."""
+        """The likelihood of several normal responses, given their number or names."""
         if covariance not in COVARIANCES:
             raise ValueError(
                 f"multivariate-gaussian: covariance must be one of {', '.join(COVARIANCES)}; got"

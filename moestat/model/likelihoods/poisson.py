@@ -15,8 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import Encoded, FloatArray, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
@@ -153,21 +154,21 @@ def block_of_bounds(eta, y, m, order, value, d1, d2):
                 d2[0, b] = rest - d1[0, b] * d1[0, b]
 
 
-def _encode(y: Any, n_classes: int) -> Any:
+def _encode(y: ArrayLike, n_classes: int) -> Encoded:
     """Counts (n,), or bounds (n, 2), checked, as complex numbers."""
     low, high = bounds_of(y)
     for side in (low, high):
-        wrong = side[np.isfinite(side) & ((side < 0.0) | (side != np.floor(side)))]
-        if wrong.size:
-            raise ValueError(f"y must hold counts, whole numbers from 0; got {wrong[0]:g}")
+        invalid = side[np.isfinite(side) & ((side < 0.0) | (side != np.floor(side)))]
+        if invalid.size:
+            raise ValueError(f"y must hold counts, whole numbers from 0; got {invalid[0]:g}")
     return np.maximum(low, 0.0) + 1j * np.minimum(high, FAR)
 
 
-def _decode(y: Any) -> FloatArray:
+def _decode(y: Encoded) -> FloatArray:
     """Bounds (n, 2); counts as they are where they were not encoded."""
     if not np.iscomplexobj(y):
         return np.asarray(y)
-    return np.column_stack([y.real, np.where(y.imag > OPEN, np.inf, y.imag)])
+    return np.column_stack([np.real(y), np.where(np.imag(y) > OPEN, np.inf, np.imag(y))])
 
 
 def make(censored: bool = False, random: Any = None, covariance: str = "free") -> Likelihood:

@@ -5,7 +5,7 @@ Every function works on the leading n coordinates of arrays that the caller owns
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -16,10 +16,16 @@ from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, device, primitive
 from moestat.compiler.layout import DATA, ITEMSIZE, STRIDES
 
+if TYPE_CHECKING:
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
+
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 
 
-def _call(context: Any, builder: Any, name: str, letters: str, n: Any, *arrays: Any) -> Any:
+def _call(
+    context: CPUContext, builder: ir.IRBuilder, name: str, letters: str, n: Any, *arrays: Any
+) -> Any:
     """Call a LAPACK routine for float64 through numba's wrapper; returns `info`.
 
     The leading dimension is the length of a row of the first array.
@@ -56,23 +62,25 @@ def eigenvectors(n: int, matrix: FloatArray, values: FloatArray) -> bool:
     return True
 
 
-def _type_cholesky(n: Any, matrix: Any) -> Any:
+def _type_cholesky(n: types.Type, matrix: types.Type) -> Signature:
     return types.boolean(types.intp, matrix)
 
 
-def _type_eigenvectors(n: Any, matrix: Any, values: Any) -> Any:
+def _type_eigenvectors(n: types.Type, matrix: types.Type, values: types.Type) -> Signature:
     return types.boolean(types.intp, matrix, values)
 
 
 # LAPACK's matrices are by columns: the lower triangle by rows is its upper one.
 @primitive(cholesky, _type_cholesky, types.Integer, types.Array)
-def _cholesky(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _cholesky(context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any) -> Any:
     info = _call(context, builder, "numba_xxpotrf", "U", *args)
     return builder.icmp_signed("==", info, info.type(0))
 
 
 @primitive(eigenvectors, _type_eigenvectors, types.Integer, types.Array, types.Array)
-def _eigenvectors(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _eigenvectors(
+    context: CPUContext, builder: ir.IRBuilder, signature: Signature, args: Any
+) -> Any:
     info = _call(context, builder, "numba_ez_xxxevd", "VU", *args)
     return builder.icmp_signed("==", info, info.type(0))
 
