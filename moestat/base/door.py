@@ -66,7 +66,7 @@ _PLAIN = {
 """Packages whose objects never stand for one of another class; any other object may."""
 
 _ABOUT_ARRAYS = re.compile("shape|dimension|broadcast|size|dtype|out of range|truth value")
-"""What NumPy and PyTorch say of arrays that do not go together, without saying which."""
+"""Words in errors of NumPy and PyTorch about arrays that do not fit each other."""
 
 
 def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -115,8 +115,8 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         # With the module's own globals: doctest takes no example of another module's functions.
         code, cells = called.__code__, called.__closure__
-        made: Any = FunctionType(code, function.__globals__, function.__name__, None, cells)
-        return wraps(function)(made)
+        guard: Any = FunctionType(code, function.__globals__, function.__name__, None, cells)
+        return wraps(function)(guard)
 
     return decorate
 
@@ -132,18 +132,26 @@ def doors(cls: type[T]) -> type[T]:
     return cls
 
 
-def _check_flags(flags: Mapping[str, tuple[int | None, str]], args: Any, kwargs: Any) -> None:
+def _check_flags(
+    flags: Mapping[str, tuple[int | None, str]],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+) -> None:
     """Refuse a flag, given by its position and annotation, that is neither True nor False."""
     for name, (position, annotation) in flags.items():
         by_position = position is not None and position < len(args)
-        value = args[position] if by_position else kwargs.get(name, False)
+        value = args[position] if position is not None and by_position else kwargs.get(name, False)
         if not (isinstance(value, (bool, np.bool_)) or (value is None and "None" in annotation)):
             allowed = "True or False" + " or None" * ("None" in annotation)
             raise ValueError(f"{name} must be {allowed}, got {short(value)}")
 
 
 def _explain(
-    function: Callable[..., Any], annotations: Any, args: Any, kwargs: Any, error: Exception
+    function: Callable[..., object],
+    annotations: Mapping[str, Any],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    error: Exception,
 ) -> str | None:
     """The sentence on the argument that an error is about; None where the error says it itself."""
     if _is_refusal(error):
@@ -187,23 +195,23 @@ def _is_refusal(error: Exception) -> bool:
 class _Unknown(type):
     """A class that is imported for type checkers only: of its objects only the name is known."""
 
-    def __getattr__(cls, name: str) -> Any:
+    def __getattr__(cls, name: str) -> _Unknown:
         if name.startswith("_"):
             raise AttributeError(name)
         return _Unknown(name, (), {})
 
-    def __getitem__(cls, _: Any) -> Any:
+    def __getitem__(cls, _: object) -> _Unknown:
         return cls
 
 
 class _Names(dict[str, Any]):
     """Names that an annotation may use; an unknown one is a class."""
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> _Unknown:
         return _Unknown(name, (), {})
 
 
-def _resolve(function: Callable[..., Any], annotations: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(function: Callable[..., object], annotations: Mapping[str, Any]) -> dict[str, Any]:
     """The types that annotations stand for, by argument."""
     stand_in = FunctionType((lambda: None).__code__, function.__globals__)
     stand_in.__annotations__ = dict(annotations)
@@ -211,7 +219,7 @@ def _resolve(function: Callable[..., Any], annotations: Mapping[str, Any]) -> di
     return get_type_hints(stand_in, localns=names)
 
 
-def _fits(annotation: Any, value: Any) -> tuple[bool, str]:
+def _fits(annotation: Any, value: object) -> tuple[bool, str]:
     """Whether a value may be what a type says, and what the type allows, in words."""
     origin, parts = get_origin(annotation), get_args(annotation)
     kind = origin or annotation
@@ -233,7 +241,7 @@ def _fits(annotation: Any, value: Any) -> tuple[bool, str]:
     return fits, f"{article} {kind.__name__}"
 
 
-def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, str]:
+def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: object) -> tuple[bool, str]:
     """Whether a value fits a built-in type, as `_fits`; True is no number, and a text no list."""
     types, words = _BUILTIN[kind]
     fits = isinstance(value, types) and (kind is bool or not isinstance(value, bool))
@@ -248,6 +256,6 @@ def _fits_builtin(kind: Any, parts: tuple[Any, ...], value: Any) -> tuple[bool, 
     return fits, words
 
 
-def _package(value: Any) -> str:
+def _package(value: object) -> str:
     """Package of a value's class."""
     return type(value).__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""How much memory there is, and refusals of what would not fit into it, before the work."""
+"""Available memory, and refusals of work that would not fit into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLOAT_BYTES = np.dtype(np.float64).itemsize
 
 
 def available_memory() -> int:
-    """Bytes of memory that this process may have: the machine's, or what a limit leaves."""
+    """Bytes of memory that this process may use: the machine's, or the remainder of a limit."""
     try:
         page = os.sysconf("SC_PAGE_SIZE")
         available = page * os.sysconf("SC_PHYS_PAGES")
@@ -36,7 +36,7 @@ def available_memory() -> int:
 def check_room(needed: float, what: str, hint: str = "") -> None:
     """Refuse so many bytes if this machine's memory cannot hold them, with the estimate.
 
-    `what` are the arguments that ask for them, `hint` says what to do about it.
+    `what` names the arguments that need them, `hint` says what to change.
 
     Examples
     --------

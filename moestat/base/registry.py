@@ -17,6 +17,7 @@ class _Named(Protocol):
 
 
 T = TypeVar("T", bound=_Named)
+R = TypeVar("R")
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -43,7 +44,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._unread = group
 
     def _read_plugins(self) -> None:
-        """Register what installed packages offer, once; one that fails says so and no more."""
+        """Register the members of installed packages, once; one that fails gives a warning."""
         group, self._unread = self._unread, None
         if group is None:
             return
@@ -98,7 +99,7 @@ class UnknownNameError(KeyError, ValueError):
         return str(self.args[0])
 
 
-def _called(kind: str, name: str, make: Callable[..., Any] | None, options: dict[str, Any]) -> Any:
+def _call(kind: str, name: str, make: Callable[..., R] | None, options: Mapping[str, object]) -> R:
     """``make(**options)``, or one clear error about options that it does not take, or needs."""
     parameters: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
     parameters.pop("name", None)
@@ -129,9 +130,9 @@ class Maker:
     make: Callable[..., Any]
 
 
-def made(registry: Registry[Maker], name: str, options: Mapping[str, Any]) -> Any:
+def make_member(registry: Registry[Maker], name: str, options: Mapping[str, object]) -> Any:
     """An object of the class called `name`, with its options; a ValueError if either is unknown."""
-    return _called(registry.kind, name, registry[name].make, dict(options))
+    return _call(registry.kind, name, registry[name].make, dict(options))
 
 
 class _Configurable(_Named, Protocol):
@@ -145,7 +146,7 @@ class _Configurable(_Named, Protocol):
 C = TypeVar("C", bound=_Configurable)
 
 
-def configured(registry: Registry[C], given: str | Mapping[str, Any] | C) -> C:
+def configured(registry: Registry[C], given: str | Mapping[str, object] | C) -> C:
     """A member by its name, or a variant of it by a table with ``name`` and options, or as it is.
 
     A ValueError says which name or option is unknown, missing or out of range.
@@ -156,13 +157,13 @@ def configured(registry: Registry[C], given: str | Mapping[str, Any] | C) -> C:
         raise ValueError(
             f"{registry.kind} must be a name or a table with a name, got {short(given)}"
         )
-    table = {"name": given} if isinstance(given, str) else dict(given)
+    table: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
     if "name" not in table:
         raise ValueError(f"{registry.kind}: the table needs a name; known: {', '.join(registry)}")
     member = registry[table.pop("name")]
     if not table:
         return member
-    return _called(registry.kind, member.name, member.configure, table)
+    return _call(registry.kind, member.name, member.configure, table)
 
 
 def table_of(member: _Configurable) -> str | dict[str, Any]:

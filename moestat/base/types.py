@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, SupportsIndex, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from moestat.model.by_expert import Choices
+    from moestat.model.constraints import Constraint
+
+T = TypeVar("T")
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -20,7 +34,7 @@ Seed: TypeAlias = (
     | np.random.BitGenerator
     | None
 )
-"""What random numbers are drawn from: a generator, or what one is made of; None for any."""
+"""Source of random numbers: a generator, or a seed of one; None for a random seed."""
 Labels: TypeAlias = NDArray[Any]
 """Names (n,) of rows, classes or groups: numbers, words or dates."""
 Encoded: TypeAlias = NDArray[Any]
@@ -140,8 +154,8 @@ class Gate:
     reads_response: bool = False
     """Whether ``block`` reads the expert's mean as one more channel, after its own: competition."""
     n_active: int | None = None
-    """Number K of atoms with the largest log-scores that take part at each x, together with atoms
-    tied with the K-th; None for all."""
+    """Number K of active atoms at each x, those with the largest log-scores; atoms tied with the
+    K-th are active, too.  None if all atoms are active."""
     fixed_mass: Callable[[int], float] = field(default=lambda k: 1.0, repr=False)
     """``fixed_mass(k)``: the mass of every atom of a gate without a mass block."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -154,7 +168,7 @@ class Gate:
     kink: str | None = None
     """A block of places in the space of x, when moving it across a sample x turns the sign of its
     derivative: the log-score is then a function of ``||block - x||``."""
-    constraints: Callable[[int], tuple[Any, ...]] = field(default=lambda k: (), repr=False)
+    constraints: Callable[[int], tuple[Constraint, ...]] = field(default=lambda k: (), repr=False)
     """``constraints(k)``: which coefficients of k experts are equal, or known, as
     `moestat.model.constraints.Constraint`; the experts may then not change places."""
 
@@ -186,7 +200,7 @@ class Expert:
     block: Callable[..., None] | None
     """``block(eta, m, order, mean, d1, d2)``: one scalar predictor of the channels eta (C, m) with
     its derivatives; None when the channels are the predictors."""
-    reference: Callable[..., Any] = field(repr=False)
+    reference: Callable[..., np.ndarray] = field(repr=False)
     """``reference(blocks, X)``: means (k, n) or predictors (k, q, n) in plain NumPy; see `Gate`."""
     typical: Callable[..., Mapping[str, Any]] = field(repr=False)
     """``typical(rng, n_experts, n_features, n_responses)``: blocks of a sensible truth."""
@@ -195,7 +209,7 @@ class Expert:
     source: str
     """Paper and equation."""
     units: Units
-    """How it follows a change of units; what it says of the response is for a scalar mean."""
+    """How it follows a change of units; fields about the response apply to a scalar mean."""
     symmetry: Symmetry = Symmetry()
     """Moves of an atom's parameters that do not change the mean."""
     kinked: bool = False
@@ -214,7 +228,7 @@ def _scalar(n_classes: int) -> int | None:
     return None
 
 
-def unchanged(y: Any) -> Any:
+def unchanged(y: T) -> T:
     """Encoded responses as they are."""
     return y
 
@@ -228,22 +242,22 @@ class Likelihood:
     block: Callable[..., None] | None
     """``block(eta, y, m, order, value, d1, d2)`` on the first m samples of a block; None when only
     the regression function is modelled, which is fitted by least squares."""
-    encode: Callable[..., Any] = field(repr=False)
+    encode: Callable[..., Encoded] = field(repr=False)
     """``encode(y, n_classes)`` checks a response and returns what ``block`` reads."""
-    draw: Callable[..., Any] = field(repr=False)
+    draw: Callable[..., np.ndarray] = field(repr=False)
     """``draw(eta, rng)``: one response per column of the predictors (n_predictors, n)."""
     n_responses: Callable[[int], int | None] = _scalar
     """``n_responses(n_classes)``: length of the vector of predictors that the expert supplies; None
     when it is a scalar, the mean."""
     channels: tuple[Channel, ...] = ()
     """Predictors of its own, after the expert's."""
-    decode: Callable[..., Any] = field(default=unchanged, repr=False)
+    decode: Callable[[Encoded], np.ndarray] = field(default=unchanged, repr=False)
     """The inverse of ``encode``."""
     dtype: Any = field(default=np.float64, repr=False)
     """Type of the encoded response."""
     support: Callable[[int], IntArray] | None = field(default=None, repr=False)
     """``support(n_classes)``: the values of y to sum over; None for a continuous response."""
-    reference: Callable[..., Any] | None = field(default=None, repr=False)
+    reference: Callable[..., np.ndarray] | None = field(default=None, repr=False)
     """``reference(predictors, blocks, y)``: log-densities (k, n) in plain NumPy, see `Gate`; None
     where ``block`` is."""
     typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
@@ -253,15 +267,15 @@ class Likelihood:
     deviation unless `moments` are given."""
     moments: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     """``moments(eta)``: mean and standard deviation, where they are not location and scale."""
-    link: Callable[..., Any] | None = field(default=None, repr=False)
+    link: Callable[..., FloatArray] | None = field(default=None, repr=False)
     """``link(mean)``: the predictor of a mean; None where they are the same."""
     law: Callable[..., Any] | None = field(default=None, repr=False)
     """``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
     frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None for
     normal responses and classes."""
-    given: Callable[[Any], Likelihood] | None = field(default=None, repr=False)
-    """``given(y)``: the likelihood at what encoded responses say besides, such as numbers of
-    trials, with the laws and draws of these rows; None where they say nothing else."""
+    given: Callable[[Encoded], Likelihood] | None = field(default=None, repr=False)
+    """``given(y)``: the likelihood for further information in encoded responses, such as numbers
+    of trials, with the distributions and draws of these rows; None without such information."""
     counts: bool = False
     """Whether the response is a count."""
     ends: tuple[float, float] = (-np.inf, np.inf)
@@ -297,14 +311,14 @@ class Likelihood:
     rows that are independent given their expert."""
     reads_mean: bool = True
     """Whether the density depends on the predictor that the expert supplies."""
-    choices: Any = None
-    """Where experts have different likelihoods, which ones, a `moestat.model.by_expert.Choices`;
-    None where all have the same."""
+    choices: Choices | None = None
+    """The likelihoods of the experts, a `moestat.model.by_expert.Choices`; None where all experts
+    have the same likelihood."""
     pairs: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Block of the variance of a response -> those that tie it to earlier ones, which leave it
-    ``1 / (1 + sum of squares)`` of its variance."""
+    """Block of the variance of a response -> blocks that tie this response to earlier ones; they
+    leave ``1 / (1 + sum of squares)`` of its variance."""
 
-    def level(self, y: Any) -> FloatArray:
+    def level(self, y: Encoded) -> FloatArray:
         """Encoded responses (n,) as numbers: a bound of a censored one, a share of trials.
 
         Several responses of a row are (R, n).
@@ -338,6 +352,7 @@ class Likelihood:
 
     def of_experts(self, law_of_expert: Iterable[int]) -> Likelihood:
         """The likelihood of other experts, where likelihoods differ by expert."""
+        assert self.choices is not None
         return replace(self, choices=self.choices.some(tuple(law_of_expert)))
 
     def by_expert(self, blocks: Mapping[str, Any], n_experts: int) -> dict[str, Any]:
@@ -350,8 +365,8 @@ class Likelihood:
         return {**blocks, **shared_blocks}
 
     @property
-    def inside(self) -> Any:
-        """A response that the law allows."""
+    def inside(self) -> np.ndarray | float | complex:
+        """A response that the distribution allows."""
         if self.parts:
             return np.array(tuple(one.likelihood.inside for one in self.parts), dtype=self.dtype)
         low, high = self.ends

@@ -14,8 +14,8 @@ import numpy as np
 from moestat.base.types import FloatArray, Seed
 
 LARGEST_INT = 1_000_000
-"""Largest whole number of an argument that says nothing else: beyond it a number is a slip, and
-memory or a day would end before the work does."""
+"""Default largest value of an integer argument: a larger number is most likely a mistake, and the
+work would exceed memory or take days."""
 
 
 class RangeError(np.linalg.LinAlgError):
@@ -29,7 +29,9 @@ class RangeError(np.linalg.LinAlgError):
         super().__init__(message)
 
 
-def positive_int(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST_INT) -> int:
+def positive_int(
+    name: str, value: object, minimum: int = 1, maximum: int | None = LARGEST_INT
+) -> int:
     """`value` as an int of at least `minimum`, and at most `maximum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {short(value)}")
@@ -49,7 +51,7 @@ def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def real_in(
-    name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, open_low: bool = False
+    name: str, value: object, low: float = -np.inf, high: float = np.inf, *, open_low: bool = False
 ) -> float:
     """`value` as a finite float in [low, high], or (low, high] when `open_low`."""
     try:
@@ -69,14 +71,14 @@ def real_in(
     return number
 
 
-def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+def one_of(name: str, value: object, known: Iterable[str]) -> str:
     """`value`, if it is one of the names that are known."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {short(value)}")
     return value
 
 
-def as_path(name: str, value: Any) -> Path:
+def as_path(name: str, value: object) -> Path:
     """`value` as a path."""
     # No name of a file holds a zero, or half of a pair of UTF-16.
     if not isinstance(value, (str, Path)) or re.search("[\0\ud800-\udc7f]", str(value)):
@@ -102,8 +104,8 @@ def as_plain_array(name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)):
-            held = np.asarray(value, dtype=object)  # numpy makes words of numbers, NaN and None
-            array = array if all(isinstance(v, (str, bytes)) for v in held.flat) else held
+            objects = np.asarray(value, dtype=object)  # numpy makes words of numbers, NaN and None
+            array = array if all(isinstance(v, (str, bytes)) for v in objects.flat) else objects
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array, got {short(value)}") from None
     if array.dtype.kind == "c":
@@ -121,13 +123,13 @@ def _dtype(array: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """What was given, in at most a line."""
+    """A value as text on at most one line."""
     array = isinstance(value, np.ndarray)
     text = f"an array of dtype {_dtype(value)}" if array else " ".join(_repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def listed(words: Iterable[Any], most: int = 12) -> str:
+def listed(words: Iterable[object], limit: int = 12) -> str:
     """Words with commas, the first few of them and an ellipsis if there are more.
 
     Examples
@@ -136,17 +138,17 @@ def listed(words: Iterable[Any], most: int = 12) -> str:
     ('a, b, c', 'a, b, ...')
     """
     texts = [*map(str, words)]
-    return ", ".join(texts[:most]) + (", ..." if len(texts) > most else "")
+    return ", ".join(texts[:limit]) + (", ..." if len(texts) > limit else "")
 
 
-def _repr(value: Any) -> str:
+def _repr(value: object) -> str:
     try:
         return repr(value)
     except ValueError:  # an integer of thousands of digits
         return f"a {type(value).__name__} of too many digits to show"
 
 
-def as_numbers(name: str, value: Any) -> FloatArray:
+def as_numbers(name: str, value: object) -> FloatArray:
     """`value` as float64 numbers in an array that compiled loops know: C order, writable."""
     array = as_plain_array(name, value)
     words = array.dtype.kind == "O" and any(isinstance(v, (str, bytes)) for v in array.flat)
@@ -165,7 +167,7 @@ def _check_finite(name: str, array: FloatArray) -> None:
         raise ValueError(f"{name} holds {count} NaN or infinite values; all must be finite")
 
 
-def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
+def as_floats(name: str, value: object, shape: Iterable[int | None]) -> FloatArray:
     """`value` as a finite float64 array; None in `shape` allows any length on that axis.
 
     The array is in C order and writable whatever was given, so that a compiled loop has one
@@ -183,7 +185,7 @@ def as_floats(name: str, value: Any, shape: Iterable[int | None]) -> FloatArray:
     return array
 
 
-def as_design(X: Any, n_features: int | None = None, *, missing: bool = False) -> FloatArray:
+def as_design(X: object, n_features: int | None = None, *, missing: bool = False) -> FloatArray:
     """Inputs (n, d), or (n,) when d = 1, as the contiguous (d, n) array the loops read.
 
     NaN is refused unless it stands for what is `missing`.  So is a frame with named columns, whose
@@ -206,7 +208,7 @@ def as_design(X: Any, n_features: int | None = None, *, missing: bool = False) -
     return design
 
 
-def as_weights(sample_weight: Any, n: int, *, some: bool = True) -> FloatArray:
+def as_weights(sample_weight: object, n: int, *, some: bool = True) -> FloatArray:
     """Sample weights (n,), non-negative and with `some` of a positive sum; ones for None."""
     if sample_weight is None:
         return np.ones(n)
@@ -220,7 +222,7 @@ def as_weights(sample_weight: Any, n: int, *, some: bool = True) -> FloatArray:
     return weight
 
 
-def check_kind(name: str, value: Any, kind: type | tuple[type, ...] | str, words: str) -> None:
+def check_kind(name: str, value: object, kind: type | tuple[type, ...] | str, words: str) -> None:
     """Raise unless `value` is of a class, or has the method called `kind`; `words` say what is."""
     if not (hasattr(value, kind) if isinstance(kind, str) else isinstance(value, kind)):
         raise ValueError(f"{name} must be {words}, got {short(value)}")
@@ -243,14 +245,14 @@ _ELSEWHERE = {
     "logistic": "multinomial",
     "negbin": "negative-binomial",
 }
-"""What other packages call arguments and families of this one."""
+"""Names in other packages -> names of the same arguments and families in this one."""
 
 
 class UnknownArgumentError(TypeError, ValueError):
     """An argument that a function does not have."""
 
 
-def did_you_mean(given: Any, known: Iterable[str]) -> str:
+def did_you_mean(given: object, known: Iterable[str]) -> str:
     """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing."""
     names = list(known)
     if not isinstance(given, str):
@@ -260,7 +262,7 @@ def did_you_mean(given: Any, known: Iterable[str]) -> str:
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
-def check_keywords(function: str, given: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_keywords(function: str, given: Mapping[str, object], known: Iterable[str]) -> None:
     """Raise unless all arguments that were given are known to the function of this name."""
     names = list(known)
     for name in given:

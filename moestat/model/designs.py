@@ -12,7 +12,7 @@ import numpy as np
 
 from moestat.base.door import door, doors
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.registry import Maker, Registry, made
+from moestat.base.registry import Maker, Registry, make_member
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, is_sequence, positive_int, real_in, short
 
@@ -316,7 +316,7 @@ def make_design(options: Mapping[str, Any]) -> Design:
     options = dict(options)
     if "name" in options:
         raise ValueError("design: unknown option 'name'; the key 'law' chooses the distribution")
-    return made(DESIGNS, options.pop("law", "uniform"), options)
+    return make_member(DESIGNS, options.pop("law", "uniform"), options)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from moestat.base.door import door
-from moestat.base.registry import Maker, Registry, made
+from moestat.base.registry import Maker, Registry, make_member
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind
 from moestat.solvers.certificate import Certificate
@@ -92,7 +92,7 @@ def make_solver(options: str | Mapping[str, Any]) -> Solver:
     """
     check_kind("options", options, (str, Mapping), "a name or a table")
     table = {"name": options} if isinstance(options, str) else dict(options)
-    return made(SOLVERS, table.pop("name", "newton"), table)
+    return make_member(SOLVERS, table.pop("name", "newton"), table)
 
 
 def __dir__() -> list[str]:

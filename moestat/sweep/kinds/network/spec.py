@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from moestat.base.registry import made
+from moestat.base.registry import make_member
 from moestat.base.validate import one_of, positive_int
 from moestat.networks import ACTIVATIONS, EXPERTS, INITIALISATIONS, OPTIMISERS, Network, PatchLaw
 from moestat.networks.expert_count.network import GATES_OF_PATCHES
@@ -55,7 +55,7 @@ def make_run(fields: Mapping[str, Any]) -> Run:
         **sizes,
         law=PatchLaw(**{name: given[name] for name in _names(PatchLaw) if name in given}),
         network=Network(**{name: given[name] for name in _names(Network) if name in given}),
-        optimiser=made(OPTIMISERS, given["optimiser"], rates),
+        optimiser=make_member(OPTIMISERS, given["optimiser"], rates),
         precision=given["precision"],
         look_every=positive_int("look_every", given["look_every"]),
     )
@@ -92,7 +92,7 @@ FIELDS = (
 class NetworkSpec(RunsSpec[Run]):
     """A sweep of networks; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
-    def made(self, fields: Mapping[str, Any]) -> Run:
+    def build_run(self, fields: Mapping[str, Any]) -> Run:
         """The run with these fields."""
         return make_run(fields)
 
@@ -103,7 +103,9 @@ class NetworkSpec(RunsSpec[Run]):
         weights = net.n_experts * net.n_neurons * law.n_patches * law.n_features
         return 8.0 * (2 * (run.n + run.n_test) * each + 6 * weights)
 
-    def stamped(self, run: Run, fields: Mapping[str, Any], replicate: int) -> tuple[int, int, str]:
+    def stamp_run(
+        self, run: Run, fields: Mapping[str, object], replicate: int
+    ) -> tuple[int, int, str]:
         """Data seed, seed of the run and identity of a cell.
 
         Runs on the same law and sizes of samples share their data seed, whatever they train on
