@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray, Seed
@@ -49,7 +49,7 @@ class RateDifference:
     n_observations: tuple[int, int]
     """Number of losses of each."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON, NaN as None.
 
         Examples
@@ -92,10 +92,10 @@ class RateDifference:
 
 @door()
 def compare_rates(
-    n: Any,
-    loss: Any,
-    other_n: Any,
-    other_loss: Any,
+    n: ArrayLike,
+    loss: ArrayLike,
+    other_n: ArrayLike,
+    other_loss: ArrayLike,
     *,
     paired: bool = False,
     n_bootstrap: int = 1000,
@@ -184,9 +184,9 @@ def compare_rates(
 
 
 def _resample(
-    n: Any,
+    n: ArrayLike,
     loss: FloatArray,
-    other_n: Any,
+    other_n: ArrayLike,
     other_loss: FloatArray,
     n_bootstrap: int,
     rng: np.random.Generator,
@@ -205,7 +205,7 @@ def _resample(
     )
 
 
-def _influence(n: Any, loss: FloatArray) -> tuple[FloatArray, IntArray]:
+def _influence(n: ArrayLike, loss: FloatArray) -> tuple[FloatArray, IntArray]:
     """Coefficients of the slope as a linear form of log loss, and the group of each loss."""
     log_n = np.log(np.asarray(n, dtype=np.float64))
     group = np.unique(log_n, return_inverse=True)[1]

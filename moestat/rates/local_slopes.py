@@ -11,9 +11,9 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
@@ -86,7 +86,7 @@ class LocalSlopes:
 
 
 @door()
-def local_slopes(n: Any, loss: Any) -> LocalSlopes:
+def local_slopes(n: ArrayLike, loss: ArrayLike) -> LocalSlopes:
     """Local slopes of a loss.
 
     Parameters
@@ -145,7 +145,9 @@ def exponent_name(exponent: float) -> str:
 
 
 @door()
-def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple[float, ...]]:
+def exponents_seen(
+    n: ArrayLike, loss: ArrayLike
+) -> tuple[float, tuple[float, float], tuple[float, ...]]:
     """The slope over the last four decades, its 95% interval, and the exponents inside.
 
     Parameters
@@ -186,7 +188,7 @@ def exponents_seen(n: Any, loss: Any) -> tuple[float, tuple[float, float], tuple
 
 @dataclass(frozen=True)
 class Sight:
-    """What the last four decades say about one predicted exponent.
+    """Verdict of the last four decades on one predicted exponent.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ class Sight:
 
 
 @door()
-def judge(n: Any, loss: Any, exponent: float) -> Sight:
+def judge(n: ArrayLike, loss: ArrayLike, exponent: float) -> Sight:
     """Whether an exponent is seen over the last four decades.
 
     It is *seen* if the 95% interval of the slope holds it and reaches at most 0.1 to either side;
@@ -262,11 +264,12 @@ def judge(n: Any, loss: Any, exponent: float) -> Sight:
 
 @door()
 def null_part(
-    family: Family, theta: Any, params: Any, directions: Sequence[NullDirection]
+    family: Family, theta: ArrayLike, params: ArrayLike, directions: Sequence[NullDirection]
 ) -> tuple[float, float]:
     """Errors of an exactly specified fit along the null directions at the truth, and across them.
 
-    Along them no sample tells anything, whatever n is: what is left there is the start's.
+    A sample of any size carries no information along them: that part of the error is the error of
+    the start.
 
     Parameters
     ----------
@@ -312,14 +315,14 @@ def null_part(
     for order in itertools.permutations(range(family.n_experts)):
         error = family.pin(family.join(atoms[list(order)], shared)) - truth
         along = basis.T @ error
-        rest = error - basis @ along
-        parts.append((float(np.linalg.norm(rest)), float(np.linalg.norm(along))))
-    across, inside = min(parts)
-    return inside, across
+        across = error - basis @ along
+        parts.append((float(np.linalg.norm(across)), float(np.linalg.norm(along))))
+    norm_across, norm_along = min(parts)
+    return norm_along, norm_across
 
 
 @door()
-def lightest_weight(family: Family, theta: Any, design: Design) -> float:
+def lightest_weight(family: Family, theta: ArrayLike, design: Design) -> float:
     """Mean gate weight of the atom that has the least of it.
 
     Parameters

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from moestat.base.door import door
@@ -40,7 +41,9 @@ def _label(curve: RateCurve) -> str:
     return text
 
 
-def _values(curve: RateCurve, n: Any, loss: Any, fewest: int = 0) -> tuple[FloatArray, FloatArray]:
+def _values(
+    curve: RateCurve, n: ArrayLike, loss: ArrayLike, fewest: int = 0
+) -> tuple[FloatArray, FloatArray]:
     sizes = as_floats("n", n, (None,))
     values = as_floats("loss", loss, sizes.shape)
     if sizes.size < fewest or np.any(sizes <= 0) or np.any(values <= 0):
@@ -67,7 +70,7 @@ def _half_width(logs: FloatArray) -> float:
     return quantile * float(logs.std(ddof=1)) / math.sqrt(logs.size)
 
 
-def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArray]) -> None:
+def _widen(set_limits: Callable[[float, float], object], values: Sequence[FloatArray]) -> None:
     """Give an axis a width where all values are one, on which matplotlib would warn or fail."""
     low, high = np.min(np.concatenate(values)), np.max(np.concatenate(values))
     if low == high:
@@ -75,20 +78,21 @@ def _widen(set_limits: Callable[[float, float], Any], values: Sequence[FloatArra
 
 
 def _draw_curve(
-    ax: Any,
+    ax: Axes,
     curve: RateCurve,
     points: tuple[FloatArray, FloatArray, FloatArray],
     shift: float,
-    style: dict[str, str],
+    marker: tuple[str, str],
     label: str,
 ) -> None:
     """Markers, bars and lines of one curve, its markers moved by the factor `shift`."""
-    (sizes, mean, bars), colour = points, style["color"]
+    (sizes, mean, bars), (colour, shape) = points, marker
     ax.errorbar(
         sizes * shift,
         mean,
         yerr=bars,
-        **style,
+        color=colour,
+        marker=shape,
         markersize=5.0,
         markeredgecolor=colour if curve.replay else "white",
         markerfacecolor="white" if curve.replay else colour,
@@ -112,7 +116,7 @@ def _draw_curve(
 
 
 @door()
-def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
+def plot_rates(curves: Sequence[RateCurve], ax: Axes | None = None) -> Axes:
     """Plot losses against sample sizes on log-log axes, with fitted rates.
 
     Markers are geometric means of the losses; bars are their 95% intervals over replicates; solid
@@ -151,41 +155,48 @@ def plot_rates(curves: Sequence[RateCurve], ax: Any = None) -> Axes:
     ('log', 'sample size $n$')
     """
     from matplotlib import rcParams
+    from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
     curves = list(curves)
     if not curves:
         raise ValueError("curves must hold at least one RateCurve")
     points = [_points(curve) for curve in curves]
-    ax = new_axes(6.4, 4.4 + 0.2 * len(curves)) if ax is None else ax
-    check_kind("ax", ax, "has_data", "axes of matplotlib")
-    if not ax.has_data():
-        _widen(ax.set_xlim, [sizes for sizes, _, _ in points])
-        _widen(ax.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    axes: Axes = new_axes(6.4, 4.4 + 0.2 * len(curves)) if ax is None else ax
+    check_kind("ax", axes, "has_data", "axes of matplotlib")
+    if not axes.has_data():
+        _widen(axes.set_xlim, [sizes for sizes, _, _ in points])
+        _widen(axes.set_ylim, [np.concatenate([mean, mean + bars[1]]) for _, mean, bars in points])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
     # About one decade wide matplotlib labels 3, 4 and 6, too, one on top of the other.
-    ax.xaxis.set_minor_locator(LogLocator(subs=(2.0, 4.0)))
-    inches = ax.get_position().width * ax.figure.get_size_inches()[0] - 0.5
+    axes.xaxis.set_minor_locator(LogLocator(subs=(2.0, 4.0)))
+    figure = axes.figure
+    is_root = isinstance(figure, Figure)
+    width = figure.get_size_inches()[0] if is_root else figure.bbox.width / figure.dpi
+    inches = axes.get_position().width * width - 0.5
     for index, (curve, (sizes, mean, bars)) in enumerate(zip(curves, points, strict=True)):
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         shift = _SHIFT ** (index - (len(curves) - 1) / 2) if sizes.size > 1 else 1.0
-        style = {"color": colour, "marker": marker}
         label = wrapped(_label(curve), inches, 0.83 * rcParams["font.size"])
-        _draw_curve(ax, curve, (sizes, mean, bars), shift, style, label)
-    _draw_theorems(ax, curves, points)
-    ax.set_xlabel("sample size $n$", color=INK)
-    ax.set_ylabel("loss", color=INK)
-    plain_axes(ax)
+        _draw_curve(axes, curve, (sizes, mean, bars), shift, (colour, marker), label)
+    _draw_theorems(axes, curves, points)
+    axes.set_xlabel("sample size $n$", color=INK)
+    axes.set_ylabel("loss", color=INK)
+    plain_axes(axes)
     # Steep curves leave no corner inside that is free in every figure.
-    handles, labels = ax.get_legend_handles_labels()
+    handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda at: labels[at].startswith("theorem: "))
-    legend_above(ax, [handles[at] for at in order], [labels[at] for at in order])
-    return ax
+    legend_above(axes, [handles[at] for at in order], [labels[at] for at in order])
+    return axes
 
 
-def _draw_theorems(ax: Any, curves: Sequence[RateCurve], points: Sequence[Any]) -> None:
-    """The slope that a theorem states of a curve, through its first marker; named once."""
+def _draw_theorems(
+    ax: Axes,
+    curves: Sequence[RateCurve],
+    points: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+) -> None:
+    """Draw the slope of each curve's theorem through its first marker; name each slope once."""
     named: set[float] = set()
     for curve, (sizes, mean, _) in zip(curves, points, strict=True):
         theory = None if curve.rate is None else curve.rate.theory
@@ -208,7 +219,7 @@ _UNDATED = {"png": None, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
 @door()
-def save_figure(figure: Figure, path: Any) -> Path:
+def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write a figure as png, pdf or svg, without a display.
 
     The suffix, .png, .pdf or .svg, decides the format.  Returns the path.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
 from moestat.base.threads import ONE_THREAD
@@ -129,7 +130,7 @@ class RateResult:
         ends = (math.nan, math.nan) if self.theory is None else self.interval
         return judge_bound(ends, self.theory_slopes)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """JSON-ready fields, NaN as None, with ``consistent_with_theory``.
 
         Examples
@@ -154,10 +155,10 @@ class RateResult:
         if self.n_sizes < 3:
             sentences.append("two sample sizes cannot show a bend: add a third")
         if half > WIDE:
-            most = math.ceil(each * (half / WIDE) ** 2)
+            n_replicates = math.ceil(each * (half / WIDE) ** 2)
             sentences.append(
-                f"the interval is wide: use about {most} replicates per sample size instead of"
-                f" {each:.3g} to narrow it to \N{PLUS-MINUS SIGN} {WIDE:g}"
+                f"the interval is wide: use about {n_replicates} replicates per sample size instead"
+                f" of {each:.3g} to narrow it to \N{PLUS-MINUS SIGN} {WIDE:g}"
             )
         if self.curvature_p_value < BENT:
             sentences.append(
@@ -230,16 +231,16 @@ class RateCurve:
     """
 
     label: str
-    n: Any
-    loss: Any
+    n: ArrayLike
+    loss: ArrayLike
     rate: RateResult | None = None
     n_failed: int = 0
     published: float | None = None
-    uncertified: tuple[Any, Any] | None = None
+    uncertified: tuple[ArrayLike, ArrayLike] | None = None
     replay: bool = False
 
 
-def positive(name: str, value: Any, length: int | None = None) -> FloatArray:
+def positive(name: str, value: ArrayLike, length: int | None = None) -> FloatArray:
     """Positive numbers (N,), as many as `length` says."""
     array = as_floats(name, value, (None,))
     if length is not None and array.size != length:
@@ -274,9 +275,9 @@ def _parabola(
     bent = np.column_stack([np.ones(first.size), x[first], square[first]])
     params, covariance = least_squares(bent, log_losses, weights[first])
     curvature, error = float(params[2]), math.sqrt(covariance[2, 2])
-    there = np.array([0.0, 1.0, 2.0 * x.max()])  # of the curve's derivative
-    slope = float(there @ params)
-    slope_error = math.sqrt(max(there @ covariance @ there, 0.0))  # rounding
+    derivative = np.array([0.0, 1.0, 2.0 * x.max()])  # of the parabola at the largest n
+    slope = float(derivative @ params)
+    slope_error = math.sqrt(max(derivative @ covariance @ derivative, 0.0))  # rounding
     statistics = (curvature, error, t_p_value(curvature, error, x.size - 3), slope)
     interval = t_interval(slope, slope_error, x.size - 3)
     return {**dict(zip(names, statistics, strict=True)), "last_interval": interval}
@@ -284,8 +285,8 @@ def _parabola(
 
 @door()
 def fit_rate(
-    n: Any,
-    loss: Any,
+    n: ArrayLike,
+    loss: ArrayLike,
     *,
     theory: float | None = None,
     n_bootstrap: int = 1000,
@@ -353,29 +354,34 @@ class Sizes:
 
     log_n: FloatArray  # (N,)
     distinct: FloatArray  # (G,): the different sizes, sorted
-    first: IntArray  # (G,): where each of them is first
-    group: IntArray  # (N,): which of them each one is
+    first: IntArray  # (G,): position of the first replicate of each size
+    group: IntArray  # (N,): position in `distinct` of each replicate's size
 
     @classmethod
-    def of(cls, n: Any) -> Sizes:
-        """Positive numbers (N,)."""
+    def of(cls, n: ArrayLike) -> Sizes:
+        """The sizes as positive numbers (N,)."""
         sizes = positive("n", n)
         return cls(np.log(sizes), *np.unique(sizes, return_index=True, return_inverse=True))
 
 
 def rate_at(
-    sizes: Sizes, loss: Any, *, theory: float | None = None, n_bootstrap: int, rng: Seed = None
+    sizes: Sizes,
+    loss: ArrayLike,
+    *,
+    theory: float | None = None,
+    n_bootstrap: int,
+    rng: Seed = None,
 ) -> RateResult:
-    """The rate as `fit_rate`; what depends on the sizes alone is computed once for many losses.
+    """The rate as `fit_rate` gives it, for sizes that many losses share.
 
-    Its sums have one thread, so that results do not depend on the number of processors.
+    Sums are computed on one thread, so that results do not depend on the number of processors.
     """
     with ONE_THREAD:
         return _rate_at(sizes, loss, theory, n_bootstrap, rng)
 
 
 def _rate_at(
-    sizes: Sizes, loss: Any, theory: float | None, n_bootstrap: int, rng: Seed
+    sizes: Sizes, loss: ArrayLike, theory: float | None, n_bootstrap: int, rng: Seed
 ) -> RateResult:
     log_n, distinct, first, group = sizes.log_n, sizes.distinct, sizes.first, sizes.group
     log_loss = np.log(positive("loss", loss, log_n.size))

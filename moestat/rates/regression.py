@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _SMALLEST_SHARE = 1e-6  # of the pooled variance; replicates that agree exactly have more than none
 _CHUNK = 2_000_000  # entries of a block of bootstrap indices
@@ -21,7 +24,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Groups:
-    """Values (N,) in groups, replicates at one n: what regressions ask of them, computed once."""
+    """Values (N,) in groups, the replicates at one n, with sums that regressions share."""
 
     values: FloatArray  # (N,)
     group: IntArray  # (N,): group of each value
@@ -34,7 +37,8 @@ class Groups:
         """The values of groups 0, 1, ..., none of which is empty."""
         count = np.bincount(group)
         mean = np.bincount(group, weights=values) / count
-        spread: Any = np.bincount(group, weights=(values - mean[group]) ** 2)
+        squares = np.bincount(group, weights=(values - mean[group]) ** 2)
+        spread = np.asarray(squares, dtype=np.float64)
         return cls(values, group, count, mean, spread)
 
 
@@ -138,20 +142,20 @@ def bootstrap(
     size = count[group]
     mean = np.bincount(group, weights=log_loss) / count
     variance = np.bincount(group, weights=(log_loss - mean[group]) ** 2) / count
-    slopes, few = np.zeros(n_bootstrap), size <= _MANY
-    if not few.all():
+    slopes, is_small = np.zeros(n_bootstrap), size <= _MANY
+    if not is_small.all():
         summed = np.bincount(group, weights=influence)[count > _MANY]
         squared = np.bincount(group, weights=influence**2)[count > _MANY]
         slopes += summed @ mean[count > _MANY]
         slopes += np.sqrt(squared @ variance[count > _MANY]) * rng.standard_normal(n_bootstrap)
-    first = first[few]
-    size = size[few]
-    influence_of_few = influence[few]
+    first = first[is_small]
+    size = size[is_small]
+    influence_of_small = influence[is_small]
     rows = max(1, _CHUNK // max(size.size, 1))
     for start in range(0, n_bootstrap if size.size else 0, rows):
         stop = min(start + rows, n_bootstrap)
         indices = first + (rng.random((stop - start, size.size)) * size).astype(np.int64)
-        slopes[start:stop] += log_loss[indices] @ influence_of_few
+        slopes[start:stop] += log_loss[indices] @ influence_of_small
     low, high = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
     # The rank of a quantile has a binomial error; the quantiles two such errors away bracket it.
     spread = 2.0 * math.sqrt(low * high / n_bootstrap)
@@ -165,10 +169,10 @@ def bootstrap(
     return (float(at[1]), float(at[4])), (float(errors[0]), float(errors[1]))
 
 
-def plain(record: Any) -> dict[str, Any]:
+def plain(record: DataclassInstance) -> dict[str, object]:
     """Fields of a dataclass ready for JSON: tuples as lists, NaN as None."""
 
-    def each(value: Any) -> Any:
+    def each(value: object) -> object:
         if isinstance(value, tuple):
             return [each(item) for item in value]
         return None if isinstance(value, float) and math.isnan(value) else value

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moestat.base.validate import short
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's colours, told apart under every common colour blindness; the darkest first."""
@@ -42,7 +48,7 @@ def style(size: str = "screen", latex_fonts: bool = False) -> Iterator[None]:
         yield
 
 
-def plain_axes(ax: Any) -> None:
+def plain_axes(ax: Axes) -> None:
     """Axes with a light grid and without a box, so that data stand out."""
     ax.grid(True, which="major", color="#dddddd", linewidth=0.7)
     ax.set_axisbelow(True)
@@ -53,7 +59,7 @@ def plain_axes(ax: Any) -> None:
     ax.tick_params(which="both", color="#888888", labelcolor=INK)
 
 
-def new_figure(width: float, height: float, title: str) -> Any:
+def new_figure(width: float, height: float, title: str) -> Figure:
     """A figure with a heading, drawn without a display; sizes are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -64,10 +70,11 @@ def new_figure(width: float, height: float, title: str) -> Any:
     return figure
 
 
-def legend_above(ax: Any, *entries: Any) -> Any:
+def legend_above(ax: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> Legend:
     """A legend above the axes, where it hides no data."""
     return ax.legend(
-        *entries,
+        handles,
+        labels,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.01),
         borderaxespad=0.0,
@@ -77,17 +84,19 @@ def legend_above(ax: Any, *entries: Any) -> Any:
     )
 
 
-def legend_beside(ax: Any, inches: float) -> Any:
+def legend_beside(ax: Axes, inches: float) -> Legend:
     """The legend of axes moved to their right, on lines of so many inches."""
     from matplotlib import rcParams
 
     handles, labels = ax.get_legend_handles_labels()
-    shown = [text.get_text() for text in ax.get_legend().get_texts()]
-    handles = [handles[labels.index(label)] for label in shown]
+    legend = ax.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
+    handles = [handles[labels.index(text)] for text in texts]
     points = 0.83 * rcParams["font.size"]
     return ax.legend(
         handles,
-        [wrapped(label.replace("\n", " "), inches, points) for label in shown],
+        [wrapped(text.replace("\n", " "), inches, points) for text in texts],
         loc="upper left",
         bbox_to_anchor=(1.02, 1.0),
         borderaxespad=0.0,
@@ -100,7 +109,7 @@ def legend_beside(ax: Any, inches: float) -> Any:
 def marks(index: int) -> dict[str, Any]:
     """Colour, marker and line of the curve of a number, as `matplotlib` takes them.
 
-    Colours come again after seven curves, with open markers and dashed lines.
+    Colours repeat after seven curves, with open markers and dashed lines.
 
     Examples
     --------
@@ -122,7 +131,7 @@ def marks(index: int) -> dict[str, Any]:
     }
 
 
-def caption(figure: Any, text: str) -> None:
+def caption(figure: Figure, text: str) -> None:
     """Say at the foot of a figure what its marks are, on as many lines as it takes."""
     from matplotlib import rcParams
 
@@ -142,12 +151,12 @@ def wrapped(text: str, inches: float, points: float) -> str:
     """
     lines = [[]]
     length = 0
-    most = max(12, int(inches * 72 / (0.52 * points)))
+    limit = max(12, int(inches * 72 / (0.52 * points)))
     for word in text.split(" "):
-        shown = len(word.replace("$", "").replace("^{", "").replace("}", ""))
-        if lines[-1] and length + shown + 1 > most:
+        letters = len(word.replace("$", "").replace("^{", "").replace("}", ""))
+        if lines[-1] and length + letters + 1 > limit:
             lines.append([])
             length = 0
         lines[-1].append(word)
-        length += shown + 1
+        length += letters + 1
     return "\n".join(" ".join(line) for line in lines)

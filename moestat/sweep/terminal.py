@@ -67,14 +67,14 @@ class WideTable(Table):
             if all_values <= room:
                 break
         part: list[Column] = []
-        left = room
+        free = room
         for column in values:
             needed = _width(column) + between
-            if part and needed > left:
+            if part and needed > free:
                 yield [*names, *part]
-                part, left = [], room
+                part, free = [], room
             part.append(column)
-            left -= needed
+            free -= needed
         yield [*names, *part]
 
 

@@ -69,8 +69,8 @@ def test_an_empty_cell_has_null_errors(text):
     assert all(value > 0 for value in (full["errors"]["a"], full["expert_error"]))
 
 
-@pytest.mark.parametrize("kept_rows", [0, 10**6])
-def test_curves_on_one_truth_share_their_sample_and_leave_it_alone(text, monkeypatch, kept_rows):
+@pytest.mark.parametrize("cached_rows", [0, 10**6])
+def test_curves_on_one_truth_share_their_sample_and_leave_it_alone(text, monkeypatch, cached_rows):
     drawn = []
 
     def draw(*arguments):
@@ -78,16 +78,16 @@ def test_curves_on_one_truth_share_their_sample_and_leave_it_alone(text, monkeyp
         drawn.append((X, y, X.copy(), y.copy()))
         return X, y, weight
 
-    monkeypatch.setattr(cells, "_KEPT_ROWS", kept_rows)
+    monkeypatch.setattr(cells, "_CACHED_ROWS", cached_rows)
     monkeypatch.setattr(cells, "sample_weighted", draw)
-    cells._kept_sample.cache_clear()
+    cells._cached_sample.cache_clear()
     records = [run_cell(text, cell) for cell in plan_cells(parse_spec(text))[:6]]
     assert [record.curve for record in records] == ["newton", "em"] * 3
-    assert len(drawn) == (3 if kept_rows else 6)
+    assert len(drawn) == (3 if cached_rows else 6)
     for X, y, X_before, y_before in drawn:
         np.testing.assert_array_equal(X, X_before)
         np.testing.assert_array_equal(y, y_before)
     monkeypatch.undo()
-    cells._kept_sample.cache_clear()
+    cells._cached_sample.cache_clear()
     for record, cell in zip(records, plan_cells(parse_spec(text)), strict=False):
         assert run_cell(text, cell).params == record.params

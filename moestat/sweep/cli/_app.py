@@ -1,4 +1,4 @@
-"""What the commands share: the application, exit codes, errors, consoles and JSON."""
+"""Parts that the commands share: the application, exit codes, errors, consoles and JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST = ("list", "run", "new", "status", "rates")
 
 
 class _InReadingOrder(TyperGroup):
-    """Commands in the order in which one meets them."""
+    """Commands in the order in which a new user needs them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*_FIRST, *sorted(set(super().list_commands(ctx)) - set(_FIRST))]
@@ -69,7 +69,9 @@ StorePath = Annotated[Path, typer.Argument(help="A store made by run.", metavar=
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
-def command(example: str, name: str | None = None) -> Callable[[Callable[..., None]], Any]:
+def command(
+    example: str, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a command whose help shows an example.
 
     Errors that the user can mend end in one clear line in place of a traceback.
@@ -77,7 +79,7 @@ def command(example: str, name: str | None = None) -> Callable[[Callable[..., No
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
-        def wrapped(*args: Any, **options: Any) -> None:
+        def wrapped(*args: object, **options: object) -> None:
             _not_sound.clear()
             try:
                 function(*args, **options)
@@ -115,7 +117,7 @@ def _reason(error: BaseException) -> str:
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """Exit code of a run that was told to stop, by the keyboard or by the system."""
+    """Exit code of a run that the keyboard or the system stopped."""
     return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
 
 
@@ -142,18 +144,19 @@ def tell_damage(messages: list[str], set_code: bool = True) -> None:
 
 def console(stderr: bool = False) -> Console:
     """A console whose tables do not fold when they are piped; names are no markup."""
-    plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
-    made = Console(stderr=stderr, **plain)
-    return made if made.is_terminal else Console(stderr=stderr, width=160, **plain)
+    terminal = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(stderr=stderr, width=160, highlight=False, markup=False, emoji=False)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """Print plain data."""
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def answer(as_json: bool, data: Any, text: str) -> None:
-    """Print what a command has done, as plain data or in words."""
+def answer(as_json: bool, data: object, text: str) -> None:
+    """Print the result of a command, as plain data or in words."""
     if as_json:
         show_json(data)
     else:

@@ -54,9 +54,9 @@ def status(
         if as_json:
             show_json({"store": str(store), **current.as_dict()})
             return
-        shown = console()
-        shown.print(status_table(current))
-        show_failures(opened, shown)
+        terminal = console()
+        terminal.print(status_table(current))
+        show_failures(opened, terminal)
 
 
 def _watch(path: Path) -> None:
@@ -85,28 +85,28 @@ def failures(store: StorePath, as_json: AsJson = False) -> None:
     if as_json:
         show_json(
             [
-                {"key": each.key, "message": each.message, "command": _again(store, each.key)}
+                {"key": each.key, "message": each.message, "command": _command_of(store, each.key)}
                 for each in failed
             ]
         )
         return
     typer.echo(f"{spec.title}: {len(failed)} failed cells")
     for record in failed:
-        typer.echo(f"{record.key}: {record.message}\n    {_again(store, record.key)}")
+        typer.echo(f"{record.key}: {record.message}\n    {_command_of(store, record.key)}")
 
 
-def show_failures(store: Store, shown: Console) -> None:
+def show_failures(store: Store, terminal: Console) -> None:
     """The reasons of the first few failed cells."""
     failed = list(store.failed())
     for record in failed[:_SHOWN]:
-        shown.print(f"failed: {record.key}: {record.message}", markup=False, soft_wrap=True)
+        terminal.print(f"failed: {record.key}: {record.message}", markup=False, soft_wrap=True)
     if failed:
         more = f"{len(failed) - _SHOWN} more; " if len(failed) > _SHOWN else ""
         line = f"{more}see them all: {PROGRAM} failures {shlex.quote(str(store.path))}"
-        shown.print(line, markup=False, soft_wrap=True)
+        terminal.print(line, markup=False, soft_wrap=True)
 
 
-def _again(store: Path, key: str) -> str:
+def _command_of(store: Path, key: str) -> str:
     """The command that runs one cell by itself."""
     return f"{PROGRAM} cell {shlex.quote(str(store))} {shlex.quote(key)}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -169,7 +169,7 @@ def _run_rounds(
     retry_failed: bool,
     progress: Console,
 ) -> bool:
-    """Run what is open; where replicates are added, again until the rule asks for no more.
+    """Run the open cells; where replicates are added, repeat until the rule adds no more.
 
     Returns whether anything was open.
     """
@@ -177,7 +177,7 @@ def _run_rounds(
     from moestat.sweep.run.progress import reporter
     from moestat.sweep.run.runner import open_cells, run_cells
 
-    cells = _shared(spec, open_cells(spec, store, retry_failed), share)
+    cells = _share_of(spec, open_cells(spec, store, retry_failed), share)
     first = f"{spec.title}: {len(cells)} of {_planned(spec, store)} cells to run"
     progress.print(f"{first}, store {store.path}", soft_wrap=True)
     if not cells:
@@ -195,7 +195,7 @@ def _run_rounds(
     return True
 
 
-def _shared(spec: AnySpec, cells: Plan, share: str | None) -> Plan:
+def _share_of(spec: AnySpec, cells: Plan, share: str | None) -> Plan:
     """The cells of one share; every share has cells of every size."""
     from moestat.sweep.spec.plan import plan_cells
 
@@ -237,10 +237,10 @@ def _figures_are_current(store: Store) -> bool:
 
 def _point_to_results(store: Store) -> int:
     """Say where the results of a sweep that was complete already are; count the failed cells."""
-    shown, name = console(), shlex.quote(str(store.path))
-    shown.print(f"complete already; the rates: {PROGRAM} rates {name}", soft_wrap=True)
-    show_failures(store, shown)
-    shown.print("figures: " + ", ".join(map(str, _figure_paths(store))), soft_wrap=True)
+    terminal, name = console(), shlex.quote(str(store.path))
+    terminal.print(f"complete already; the rates: {PROGRAM} rates {name}", soft_wrap=True)
+    show_failures(store, terminal)
+    terminal.print("figures: " + ", ".join(map(str, _figure_paths(store))), soft_wrap=True)
     return sum(1 for _ in store.failed())
 
 
@@ -258,13 +258,13 @@ def _conclude(store: Store, as_json: bool) -> int:
         write_figures(kind.draw(spec.title, summaries, "screen"), paths)
     failed = sum(summary.failed for summary in summaries)
     if as_json:
-        curves: list[Any] = [summary.as_dict() for summary in summaries]
+        curves = [summary.as_dict() for summary in summaries]
         files = [str(path) for path in paths]
         show_json({"store": str(store.path), "failed": failed, "figures": files, "curves": curves})
         return failed
-    shown = console()
-    shown.print(kind.table(spec.title, summaries, False))
-    show_failures(store, shown)
+    terminal = console()
+    terminal.print(kind.table(spec.title, summaries, False))
+    show_failures(store, terminal)
     if paths:
-        shown.print("figures: " + ", ".join(map(str, paths)), soft_wrap=True)
+        terminal.print("figures: " + ", ".join(map(str, paths)), soft_wrap=True)
     return failed

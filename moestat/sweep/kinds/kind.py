@@ -16,6 +16,7 @@ from moestat.base.registry import Registry
 from moestat.sweep.spec.protocol import SweepCurve, SweepSpec
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table as ShownTable
 
     from moestat.solvers.problem import Target
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Summary(Protocol):
-    """What a store says about one curve."""
+    """The summary of one curve of a store."""
 
     @property
     def curve(self) -> SweepCurve:
@@ -44,7 +45,7 @@ class Summary(Protocol):
         """Number of records that a figure has a use for."""
         ...
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         ...
 
@@ -69,7 +70,7 @@ class Kind(Generic[S, T]):
     """``summarise(store)``: one summary per curve."""
     table: Callable[[str, Sequence[T], bool], ShownTable]
     """``table(title, summaries, details)``: a table for the terminal."""
-    draw: Callable[[str, Sequence[T], str], Any]
+    draw: Callable[[str, Sequence[T], str], Figure]
     """``draw(title, summaries, size)``: a figure of one of `sizes`."""
     page: Callable[[Store, Sequence[T], str | None], str]
     """``page(store, summaries, figure)``: the report in Markdown, with the picture of
@@ -77,7 +78,7 @@ class Kind(Generic[S, T]):
     latex: Callable[[Sequence[T]], str] | None = None
     """``latex(summaries)``: the main table of a report in LaTeX."""
     sizes: tuple[str, ...] = ("screen",)
-    """What figures are for: names in `moestat.rates.style.WIDTHS`."""
+    """Sizes that figures can have: names in `moestat.rates.style.WIDTHS`."""
     check: Callable[[S], None] | None = None
     """``check(spec)``: further checks of a new spec, which the spec in a store has passed."""
     run_together: Callable[[Target, S, Sequence[Cell]], list[Record]] | None = None
@@ -86,7 +87,7 @@ class Kind(Generic[S, T]):
 
 @dataclass(frozen=True)
 class _Shipped:
-    """A kind of this folder, which is imported when it is asked for."""
+    """A kind of this folder, which is imported on first use."""
 
     name: str
 

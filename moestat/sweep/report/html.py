@@ -6,9 +6,12 @@ import io
 import re
 import shlex
 from html import escape, unescape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moestat.sweep.store.store import Store
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _STYLE = """
 :root { --ink: #222; --faint: #767676; --line: #ddd; --back: #fff; --band: #f6f6f4; }
@@ -60,16 +63,16 @@ _FOLDED = {
 """Tables that fold away, by a column of theirs."""
 
 
-def html_report(store: Store, markdown: str, figure: Any = None) -> str:
+def html_report(store: Store, markdown: str, figure: Figure | None = None) -> str:
     """One HTML page with the figure, the tables and the evidence of a report, and the spec.
 
     `markdown` is the report without the figure, as ``page`` of its kind gives it.  Everything is in
     the page, tables can be sorted, and evidence unfolds.
     """
-    title, made, rest = markdown.removeprefix("# ").split("\n\n", 2)
+    title, provenance, sections = markdown.removeprefix("# ").split("\n\n", 2)
     title = escape(unescape(title).replace("\\|", "|"))
     picture = "" if figure is None else f"<figure>{_svg(figure)}</figure>"
-    parts = [f"<h1>{title}</h1>", _body(made), picture, _body(rest)]
+    parts = [f"<h1>{title}</h1>", _body(provenance), picture, _body(sections)]
     parts += ["<h2>Commands</h2>", _commands(store), "<h2>Spec</h2>", _spec(store)]
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -89,10 +92,10 @@ def _body(markdown: str) -> str:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     text = parser.disable(["autolink", "image", "link", "reference"]).render(markdown)
     text = re.sub(r"<th>(.*)</th>", r'<th scope="col"><button type="button">\1</button></th>', text)
-    return re.sub(r"<table>.*?</table>", _folded, text, flags=re.DOTALL)
+    return re.sub(r"<table>.*?</table>", _fold, text, flags=re.DOTALL)
 
 
-def _folded(match: re.Match[str]) -> str:
+def _fold(match: re.Match[str]) -> str:
     table = f'<div class="wide">{match[0]}</div>'
     rows = table.count("<tr>") - 1
     names = [name for column, name in _FOLDED.items() if f">{column}</button>" in table]
@@ -101,7 +104,7 @@ def _folded(match: re.Match[str]) -> str:
     return f"<details><summary>{names[0]} ({rows} rows)</summary>{table}</details>"
 
 
-def _svg(figure: Any) -> str:
+def _svg(figure: Figure) -> str:
     """A figure as SVG that stands within a page."""
     from matplotlib import rc_context
 

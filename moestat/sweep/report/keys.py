@@ -76,13 +76,13 @@ def reference_page() -> str:
             if table == "values":
                 parts.append("`[values]`: lists, one value for each place, of any field below.")
                 continue
-            shown = (
+            keys_in_page = (
                 keys_of_table
                 if table != "curve" or "values" not in keys.tables
                 else keys_of_table[:3]
             )
-            parts += [f"### {_TITLES[table]}", _rows(shown)]
-            if shown is not keys_of_table:
+            parts += [f"### {_TITLES[table]}", _rows(keys_in_page)]
+            if keys_in_page is not keys_of_table:
                 parts.append("A curve may have any field of the top level as well.")
     parts.append("## Names")
     parts += [f"{what}: {_names(registry)}." for what, registry in _REGISTRIES.items()]
@@ -92,19 +92,19 @@ def reference_page() -> str:
 def _rows(keys: Iterable[Key]) -> str:
     lines = ["| key | type | range | required | meaning |", "| --- | --- | --- | --- | --- |"]
     for key in keys:
-        kind, asked = " or ".join(key.kind.split()), "yes" if key.required else ""
-        span = "" if key.minimum is None else f"{key.minimum:,} to {_most(key.maximum)}"
+        kind, required = " or ".join(key.kind.split()), "yes" if key.required else ""
+        span = "" if key.minimum is None else f"{key.minimum:,} to {_limit(key.maximum)}"
         words = key.words + (f" One of {', '.join(key.choices)}." if key.choices else "")
-        lines.append(f"| `{key.name}` | {kind} | {span} | {asked} | {words} |")
+        lines.append(f"| `{key.name}` | {kind} | {span} | {required} | {words} |")
     return "\n".join(lines)
 
 
-def _most(value: int) -> str:
+def _limit(value: int) -> str:
     """A limit as people read it: 2^128 - 1 in place of its 39 digits."""
     return f"2^{value.bit_length()} - 1" if value & (value + 1) == 0 else f"{value:,}"
 
 
-_REGISTRIES: Mapping[str, Mapping[str, Any]] = {
+_REGISTRIES: Mapping[str, Mapping[str, object]] = {
     "Distributions of inputs (`design`, key `law`)": DESIGNS,
     "Likelihoods": LIKELIHOODS,
     "Gates": GATES,
@@ -114,7 +114,7 @@ _REGISTRIES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _names(registry: Mapping[str, Any]) -> str:
+def _names(registry: Mapping[str, object]) -> str:
     """Names with their options and defaults, as ``name (option = default, ...)``."""
     names = []
     for name, member in registry.items():
@@ -123,13 +123,13 @@ def _names(registry: Mapping[str, Any]) -> str:
     return ", ".join(names)
 
 
-def _options(member: Any) -> Iterable[str]:
+def _options(member: object) -> Iterable[str]:
     """Options of a member: what its class takes, or what a table may configure."""
-    made = getattr(member, "make", None) or getattr(member, "configure", None)
-    if made is None or not is_dataclass(made):
+    record = getattr(member, "make", None) or getattr(member, "configure", None)
+    if record is None or not is_dataclass(record):
         yield from getattr(member, "options", ())
         return
-    for each in fields(made):
+    for each in fields(record):
         if each.init and each.name != "name":
             plain = isinstance(each.default, (int, float, str)) and each.default is not MISSING
             yield f"{each.name} = {each.default}" if plain else each.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moestat.rates.plots import save_figure
 from moestat.sweep.errors import SweepError
@@ -12,8 +12,11 @@ from moestat.sweep.kinds.kind import kind_of
 from moestat.sweep.report.html import html_report
 from moestat.sweep.store.store import Store
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def write_figures(figure: Any, paths: Sequence[Path]) -> None:
+
+def write_figures(figure: Figure, paths: Sequence[Path]) -> None:
     """Write a figure to each path; the suffix, .png, .pdf or .svg, decides the format."""
     for path in paths:
         try:
@@ -37,17 +40,18 @@ def write_report(store: Store, folder: Path | None = None, html: bool = False) -
     has_figure = any(summary.drawable for summary in summaries)
     figure = kind.draw(title, summaries, "screen") if has_figure else None
 
-    def named(end: str) -> Path:
+    def path_of(end: str) -> Path:
         return target / f"{store.path.stem}{end}"
 
-    pictures = [named(".png"), named(".pdf")] if has_figure and not html else []
+    pictures = [path_of(".png"), path_of(".pdf")] if has_figure and not html else []
     page = kind.page(store, summaries, pictures[0].name if pictures else None)
-    texts = {named(".html"): html_report(store, page, figure)} if html else {named(".md"): page}
+    texts = {path_of(".html"): html_report(store, page, figure)} if html else {path_of(".md"): page}
     if kind.latex is not None and not html:
-        texts[named(".tex")] = kind.latex(summaries)
+        texts[path_of(".tex")] = kind.latex(summaries)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        write_figures(figure, pictures)
+        if figure is not None:
+            write_figures(figure, pictures)
         for path, text in texts.items():
             path.write_text(text, encoding="utf-8")
     except OSError as error:

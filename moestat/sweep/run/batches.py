@@ -9,7 +9,9 @@ from moestat.sweep.spec.plan import Cell
 from moestat.sweep.store.record import Record
 
 _SHARES = 4
-"""A batch is at most one of this many shares, per worker, of what is left: workers end together."""
+"""A batch is at most one of this many shares, per worker, of the open cells.
+
+Workers then end together."""
 
 
 def batches(
@@ -21,22 +23,22 @@ def batches(
 ) -> Iterator[tuple[Cell, ...]]:
     """Cells in order, as many at a time as should take `task_seconds`.
 
-    How many is decided when a batch is drawn, by what `costs` knows by then; until a cell has been
-    measured, batches hold one cell each.  With 0 seconds they hold one cell each, too, and
-    `at_least` so many in any case.
+    The size of a batch is decided when it is drawn, by the `costs` known by then.  Until a cell has
+    been measured, and with 0 seconds, a batch holds one cell.  It holds `at_least` so many in any
+    case.
     """
-    left, ahead = len(cells), iter(cells)
-    while left:
-        most = min(max(-(-left // (_SHARES * workers)), at_least), left)
+    n_open, ahead = len(cells), iter(cells)
+    while n_open:
+        largest = min(max(-(-n_open // (_SHARES * workers)), at_least), n_open)
         batch, room = [next(ahead)], task_seconds
-        while len(batch) < most:
+        while len(batch) < largest:
             # By the cell before: cells that follow each other cost about the same.
             cost = costs.seconds(batch[-1].curve, batch[-1].n)
             room -= task_seconds if cost is None else cost
             if room <= 0 and len(batch) >= at_least:
                 break
             batch.append(next(ahead))
-        left -= len(batch)
+        n_open -= len(batch)
         yield tuple(batch)
 
 

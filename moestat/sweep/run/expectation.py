@@ -41,9 +41,9 @@ class Expectation:
 def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     """What each curve of a sweep will take.
 
-    Times are those of the store's cells where it has some.  Of fits without any, some cells of the
-    smallest sample size and of the middle one are computed, and of the largest if they are cheap;
-    times are taken to lie on the lines through their medians.
+    Times are those of the store's cells where it has some.  For a curve of fits without results,
+    some cells of the smallest and the middle sample size are computed, and some of the largest if
+    they are cheap; times are taken to lie on the lines through their medians.
 
     Nothing is written; the store need not exist.
     """
@@ -51,10 +51,10 @@ def expect(spec: AnySpec, store: Path) -> list[Expectation]:
     if store.is_file():
         with open_store(store) as opened:
             cells, costs = open_cells(spec, opened), CostModel.from_sums(opened.timings())
-    left = {name: Counter[tuple[str, float]]() for name in (c.name for c in spec.curves)}
+    open_counts = {name: Counter[tuple[str, float]]() for name in (c.name for c in spec.curves)}
     for (name, n), count in cells.counts().items():
-        left[name][name, n] = count
-    return [_expectation(spec, name, counts, costs) for name, counts in left.items()]
+        open_counts[name][name, n] = count
+    return [_expectation(spec, name, counts, costs) for name, counts in open_counts.items()]
 
 
 def _expectation(
@@ -68,23 +68,25 @@ def _expectation(
     if spec.scale(1) is None:
         return Expectation(name, count, memory, None, "known once a cell has run")
     try:
-        seconds, sizes = _timed(spec, name, counts)
+        seconds, sizes = _extrapolate(spec, name, counts)
     except SweepError as error:
         return Expectation(name, count, memory, None, str(error))
     return Expectation(name, count, memory, seconds, f"from cells of n = {sizes}")
 
 
-def _timed(spec: AnySpec, name: str, counts: Mapping[tuple[str, float], int]) -> tuple[float, str]:
-    """Seconds of the cells, and the sizes they are reckoned from."""
+def _extrapolate(
+    spec: AnySpec, name: str, counts: Mapping[tuple[str, float], int]
+) -> tuple[float, str]:
+    """Seconds of the cells, and in words the sizes that they are extrapolated from."""
     sizes = spec.sizes_of(spec.curve(name))
-    scale, tried = {n: spec.scale(n) or 0.0 for n in sizes}, dict[float, float]()
+    scale, measured = {n: spec.scale(n) or 0.0 for n in sizes}, dict[float, float]()
     run_cell(spec.text, find_cell(spec, cell_key(name, sizes[0], 0, spec.axis)))  # compiles
     for n in sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]}):
-        if len(tried) < 2 or _line(scale, tried, n) * _TRIES < _AFFORDED:
-            tried[n] = _seconds_of(spec, name, n)
-    cost = {n: _line(scale, tried, n) for _, n in counts}
-    shown = ", ".join(f"{n:,}" for n in tried)
-    return sum(cost[n] * count for (_, n), count in counts.items()), shown
+        if len(measured) < 2 or _line(scale, measured, n) * _TRIES < _AFFORDED:
+            measured[n] = _seconds_of(spec, name, n)
+    cost = {n: _line(scale, measured, n) for _, n in counts}
+    sizes_text = ", ".join(f"{n:,}" for n in measured)
+    return sum(cost[n] * count for (_, n), count in counts.items()), sizes_text
 
 
 def _seconds_of(spec: AnySpec, name: str, n: float) -> float:
@@ -100,15 +102,15 @@ def _seconds_of(spec: AnySpec, name: str, n: float) -> float:
     return median(seconds)
 
 
-def _line(scale: Mapping[float, float], tried: Mapping[float, float], n: float) -> float:
-    """Seconds of a cell on the lines through the sizes that were tried; they do not fall."""
-    sizes = list(tried)
+def _line(scale: Mapping[float, float], measured: Mapping[float, float], n: float) -> float:
+    """Seconds of a cell on the lines through the measured sizes; the lines do not fall."""
+    sizes = list(measured)
     if n <= sizes[0] or len(sizes) == 1:
-        return tried[sizes[0]]
+        return measured[sizes[0]]
     after = next((i for i, size in enumerate(sizes) if n <= size), len(sizes) - 1)
     low, high = sizes[after - 1], sizes[after]
-    slope = (tried[high] - tried[low]) / max(scale[high] - scale[low], 1e-300)
-    return tried[low] + max(slope, 0.0) * (scale[n] - scale[low])
+    slope = (measured[high] - measured[low]) / max(scale[high] - scale[low], 1e-300)
+    return measured[low] + max(slope, 0.0) * (scale[n] - scale[low])
 
 
 def expectation_table(title: str, expectations: Sequence[Expectation], workers: int) -> ShownTable:

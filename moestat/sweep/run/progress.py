@@ -20,26 +20,26 @@ _SECONDS_BETWEEN_FRAMES = 0.2
 
 
 class _Count:
-    """Cells done so far, and the time that the others should take by what these have cost."""
+    """Number of cells done, and the time that the open cells should take by their costs so far."""
 
     def __init__(self, cells: Sequence[Cell], costs: CostModel) -> None:
         self._began = time.monotonic()
-        self._left = counts_of(cells)
+        self._open = counts_of(cells)
         self._costs = costs
         self._busy = 0.0
         self._total, self._cells, self._failed = len(cells), 0, 0
 
     def add(self, record: Record) -> None:
         self._costs.add(record.curve, record.n, record.seconds)
-        self._left[record.curve, record.n] -= 1
+        self._open[record.curve, record.n] -= 1
         self._busy += record.seconds
         self._cells += 1
         self._failed += record.status == FAILED
 
     def share(self) -> float:
         """Share of the work that is done."""
-        left = self._costs.total(self._left)
-        return 0.0 if left is None or not self._busy else self._busy / (self._busy + left)
+        work = self._costs.total(self._open)
+        return 0.0 if work is None or not self._busy else self._busy / (self._busy + work)
 
     def text(self) -> str:
         """Cells done, their rate, the time left and the failures, e.g. ``3/30 cells, 1.3/s``."""
@@ -47,10 +47,10 @@ class _Count:
         parts = [f"{self._cells}/{self._total} cells"]
         if self._cells:
             parts.append(f"{self._cells / seconds:.2g}/s")
-        work = self._costs.total(self._left) if self._costs.knows(self._left) else None
-        left = time_left(work, self._busy, seconds)
-        if left is not None:
-            parts.append(f"{duration(left)} left")
+        work = self._costs.total(self._open) if self._costs.knows(self._open) else None
+        time_needed = time_left(work, self._busy, seconds)
+        if time_needed is not None:
+            parts.append(f"{duration(time_needed)} left")
         elif self._cells < self._total:
             parts.append("estimating")
         if self._failed:
@@ -81,10 +81,10 @@ def duration(seconds: float) -> str:
 def reporter(
     console: Console, cells: Sequence[Cell], costs: CostModel
 ) -> Iterator[Callable[[Record], None]]:
-    """A function to be told of each record of a run over `cells`; `costs` learns from them."""
+    """A function that takes each record of a run over `cells` and adds its time to `costs`."""
     count = _Count(cells, costs)
 
-    def told(pause: float, show: Callable[[], None]) -> Callable[[Record], None]:
+    def counter(pause: float, show: Callable[[], None]) -> Callable[[Record], None]:
         """A function that counts a record, and shows the count anew only after a pause."""
         last = time.monotonic()
 
@@ -98,7 +98,7 @@ def reporter(
         return tell
 
     if not console.is_terminal or not cells:
-        yield told(_SECONDS_BETWEEN_LINES, lambda: console.print(count.text()))
+        yield counter(_SECONDS_BETWEEN_LINES, lambda: console.print(count.text()))
         return
     columns = (BarColumn(30), TextColumn("{task.fields[text]}"))
     with to_log(), Progress(*columns, console=console) as progress:
@@ -107,5 +107,5 @@ def reporter(
         def show() -> None:
             progress.update(task, completed=count.share(), text=count.text())
 
-        yield told(_SECONDS_BETWEEN_FRAMES, show)
+        yield counter(_SECONDS_BETWEEN_FRAMES, show)
         show()

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
 from moestat.base.door import door
+from moestat.base.types import IntArray
 from moestat.sweep.kinds.fit.replication import replication
 from moestat.sweep.run.batches import batches, run_batch
 from moestat.sweep.run.cost import CostModel
@@ -28,7 +28,10 @@ _SHOWN_IN_FLIGHT = 100
 
 
 def planned_cells(spec: AnySpec, store: Store) -> Plan:
-    """Cells that the results so far ask for, added replicates counted, largest sizes first."""
+    """Cells that the spec and the results so far ask for, largest sample sizes first.
+
+    Replicates that the rule has added are among them.
+    """
     return plan_cells(spec, _replicates(spec, store))
 
 
@@ -52,7 +55,7 @@ def open_cells(spec: AnySpec, store: Store, retry_failed: bool = False) -> Plan:
     Plan
         The largest sample sizes first.
     """
-    settled: dict[tuple[str, float], Any] = {}
+    settled: dict[tuple[str, float], IntArray] = {}
     for curve in spec.curves:
         cells = store.cells(curve.name)
         if retry_failed:
@@ -118,7 +121,7 @@ def run_cells(
     while cells:
         lost: list[Cell] = []
         tasks = flight.watch(batches(cells, costs, task_seconds, workers, at_least))
-        results: Any = chosen.run(function, tasks, workers)
+        results = chosen.run(function, tasks, workers)
         with closing(results):
             for result in results:
                 if isinstance(result, Lost) and len(result.task) > 1:
@@ -143,23 +146,23 @@ class _Flight:
         self._began, self._busy = time.time(), 0.0
 
     def watch(self, tasks: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-        """The same tasks; their cells count as in flight once they are drawn."""
+        """Hand on the tasks; the cells of a task count as in flight once it is drawn."""
         for task in tasks:
-            new = [cell for cell in task if cell.key not in self._cells]  # a lost one is there
+            new = [cell for cell in task if cell.key not in self._cells]
             self._cells.update(dict.fromkeys(cell.key for cell in new))
             self._counts.update(cell.curve for cell in new)
-            self._tell()
+            self._report()
             yield task
 
     def land(self, records: Sequence[Record]) -> None:
-        """These cells have results."""
+        """Remove cells that have results."""
         for record in records:
             del self._cells[record.key]
             self._counts[record.curve] -= 1
             self._busy += record.seconds
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._store.say(
             {
                 "began": self._began,
@@ -170,6 +173,6 @@ class _Flight:
         )
 
 
-def _lost_record(lost: Lost) -> Record:
+def _lost_record(lost: Lost[tuple[Cell, ...]]) -> Record:
     (cell,) = lost.task
     return record_of(cell, FAILED, message=lost.message)

@@ -1,4 +1,4 @@
-"""Being told to stop: SIGTERM ends a run as the keyboard does; a third signal ends it at once."""
+"""Signals: SIGTERM ends a run as the keyboard does; a third signal ends it at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 _PATIENCE = 3
 
@@ -27,7 +27,7 @@ def stoppable() -> Iterator[None]:
         return
     received = 0
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         nonlocal received
         received += 1
         if received == _PATIENCE:

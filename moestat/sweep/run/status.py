@@ -56,7 +56,7 @@ class Status:
     left: float | None
     """Seconds until the runner should be done with them; None without a runner."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return asdict(self)
 
@@ -83,9 +83,9 @@ def status_of(store: Store) -> Status:
         open_by_curve[name] += count
     flying = (runner or {}).get("in_flight", {})
     work = CostModel.from_sums(store.timings()).total(waiting)
-    left = None
+    time_needed = None
     if runner and "began" in runner:
-        left = time_left(work, runner["busy"], time.time() - runner["began"])
+        time_needed = time_left(work, runner["busy"], time.time() - runner["began"])
     return Status(
         title=spec.title,
         digest=spec.digest,
@@ -102,12 +102,12 @@ def status_of(store: Store) -> Status:
         ),
         runner=runner,
         work=work,
-        left=left,
+        left=time_needed,
     )
 
 
 def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
-    """The status of a curve with these results; those of one curve are in memory at a time."""
+    """The status of a curve with these results; only one curve's are in memory at a time."""
     return CurveStatus(
         done=int(results.done.sum()),
         failed=int((~results.done).sum()),
@@ -118,7 +118,7 @@ def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
 
 
 def status_table(status: Status) -> Table:
-    """How far each curve has come, and how long the rest should take."""
+    """How far each curve has come, and how long its open cells should take."""
     names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
     table = WideTable(status.title, ["curve"], names)
     for curve in status.curves:
@@ -133,8 +133,8 @@ def _status_notes(status: Status) -> Iterable[str]:
         yield "no runner is at work"
     else:
         who = f"process {status.runner.get('process')} on {status.runner.get('host')}"
-        left = "" if status.left is None else f", about {duration(status.left)} left"
-        yield f"at work: {who}{left}"
+        remaining = "" if status.left is None else f", about {duration(status.left)} left"
+        yield f"at work: {who}{remaining}"
     if any(curve.open for curve in status.curves) and status.work is not None:
         yield f"the open cells should take {duration(status.work)} of computing"
     for curve in status.curves:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Any
 
 
-def canonical_json(value: Any, indent: int | None = None) -> str:
+def canonical_json(value: object, indent: int | None = None) -> str:
     """`value` as JSON with sorted keys and exact floats: equal data give equal text.
 
     Floats must be finite; `indent` puts one entry on a line, for people and for diffs.
@@ -31,7 +30,7 @@ def canonical_json(value: Any, indent: int | None = None) -> str:
 _LINE = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """SHA-256 of the canonical text of plain data, in hexadecimal.
 
     Examples
@@ -42,8 +41,8 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-def seed_from(*identity: Any) -> int:
-    """A 128-bit seed that depends on an identity, plain data, and on nothing else.
+def seed_from(*identity: object) -> int:
+    """A 128-bit seed that depends only on an identity, which is plain data.
 
     Examples
     --------
@@ -53,8 +52,8 @@ def seed_from(*identity: Any) -> int:
     return int(digest(list(identity))[:32], 16)
 
 
-def digests(*first: Any) -> Callable[..., str]:
-    """``digest([*first, *rest])`` as a function of the rest; what comes first is read once.
+def digests(*first: object) -> Callable[..., str]:
+    """``digest([*first, *second])`` as a function of `second`; `first` is hashed once.
 
     Examples
     --------
@@ -63,16 +62,16 @@ def digests(*first: Any) -> Callable[..., str]:
     """
     hasher = hashlib.sha256(canonical_json(list(first)).encode()[:-1])
 
-    def digest_of(*rest: Any) -> str:
-        whole = hasher.copy()
-        whole.update(b"," + canonical_json(list(rest)).encode()[1:])
-        return whole.hexdigest()
+    def digest_of(*second: object) -> str:
+        hasher_of_both = hasher.copy()
+        hasher_of_both.update(b"," + canonical_json(list(second)).encode()[1:])
+        return hasher_of_both.hexdigest()
 
     return digest_of
 
 
-def seeds(*first: Any) -> Callable[..., int]:
-    """``seed_from(*first, *rest)`` as a function of the rest; what comes first is read once.
+def seeds(*first: object) -> Callable[..., int]:
+    """``seed_from(*first, *second)`` as a function of `second`; `first` is hashed once.
 
     Examples
     --------
@@ -80,4 +79,4 @@ def seeds(*first: Any) -> Callable[..., int]:
     True
     """
     digest_of = digests(*first)
-    return lambda *rest: int(digest_of(*rest)[:32], 16)
+    return lambda *second: int(digest_of(*second)[:32], 16)

@@ -40,13 +40,13 @@ class Key:
     minimum: int | None = None
     maximum: int = LARGEST
     choices: Sequence[str] = ()
-    default: Any = None
+    default: object = None
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         """The key in a JSON schema."""
         kinds = self.kind.split()
-        schema: dict[str, Any] = {"type": kinds if len(kinds) > 1 else kinds[0]}
+        schema: dict[str, object] = {"type": kinds if len(kinds) > 1 else kinds[0]}
         if self.minimum is not None:
             schema |= {"minimum": self.minimum, "maximum": self.maximum}
         if self.choices:

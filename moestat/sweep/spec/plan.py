@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.types import IntArray
@@ -72,18 +73,18 @@ def cell_key(curve: str, n: float, replicate: int, axis: str = "n") -> str:
 
 
 class Plan(Sequence[Cell]):
-    """Cells in the order in which they run; each is made when it is asked for.
+    """Cells in the order in which they run; a cell is made when it is read.
 
-    Places (N, 3) are the number of a cell's curve, that of its sample size among the spec's, and
-    its replicate.
+    A row of `places` (N, 3) holds the number of a cell's curve, the number of its sample size among
+    those of the spec, and its replicate.
     """
 
-    def __init__(self, spec: AnySpec, places: Any) -> None:
+    def __init__(self, spec: AnySpec, places: NDArray[np.int32]) -> None:
         self._spec, self._places = spec, places
         self._sizes = _sizes(spec)
         self._makers: dict[int, Callable[[float, int], Cell]] = {}
 
-    def _some(self, places: Any) -> Plan:
+    def _some(self, places: NDArray[np.int32]) -> Plan:
         some = Plan(self._spec, places)
         some._makers = self._makers
         return some
@@ -98,24 +99,24 @@ class Plan(Sequence[Cell]):
     def __getitem__(self, at: int | slice) -> Cell | Plan:
         if isinstance(at, slice):
             return self._some(self._places[at])
-        return self._made(*self._places[at].tolist())
+        return self._make(*self._places[at].tolist())
 
     def __iter__(self) -> Iterator[Cell]:
         for start in range(0, len(self), _BLOCK):
             for place in self._places[start : start + _BLOCK].tolist():
-                yield self._made(*place)
+                yield self._make(*place)
 
-    def _made(self, curve: int, size: int, replicate: int) -> Cell:
+    def _make(self, curve: int, size: int, replicate: int) -> Cell:
         if curve not in self._makers:
             self._makers[curve] = _maker(self._spec, self._spec.curves[curve])
         return self._makers[curve](self._sizes[size], replicate)
 
     def intersect(self, other: Plan) -> Plan:
-        """The cells that another plan of the same spec has, too."""
+        """The cells that are also in another plan of the same spec."""
         return self._some(self._places[np.isin(self._numbers(), other._numbers())])
 
-    def _numbers(self) -> Any:
-        """One whole number for each cell, the same in every plan of a spec."""
+    def _numbers(self) -> IntArray:
+        """One integer for each cell, the same in every plan of a spec."""
         curve, size, replicate = self._places.T.astype(np.int64)
         return (curve * len(self._sizes) + size) * 2**32 + replicate
 
@@ -148,7 +149,7 @@ def counts_of(cells: Sequence[Cell]) -> Counter[tuple[str, float]]:
 def plan_cells(
     spec: AnySpec,
     replicates: Mapping[str, int] | None = None,
-    settled: Mapping[tuple[str, float], Any] | None = None,
+    settled: Mapping[tuple[str, float], IntArray] | None = None,
 ) -> Plan:
     """Every cell of a spec, the largest sample sizes first.
 
@@ -168,9 +169,9 @@ def plan_cells(
     Plan
         One cell per sample size, replicate and curve.
     """
-    lost = {curve.name for curve in spec.curves}.difference(replicates or {})
-    if replicates is not None and lost:
-        raise ValueError(f"replicates: the curves {', '.join(sorted(lost))} are missing")
+    missing = {curve.name for curve in spec.curves}.difference(replicates or {})
+    if replicates is not None and missing:
+        raise ValueError(f"replicates: the curves {', '.join(sorted(missing))} are missing")
     sizes = _sizes(spec)
     parts: list[IntArray] = []
     counts = [
@@ -202,7 +203,10 @@ def find_cell(spec: AnySpec, key: str) -> Cell:
 
 
 def _maker(spec: AnySpec, curve: SweepCurve) -> Callable[[float, int], Cell]:
-    """The cell of a place and a replicate; what all cells share is digested once."""
+    """A function that makes the cell of a place and a replicate.
+
+    What all cells of the curve share is digested once.
+    """
     stamp = spec.stamp(curve)
 
     def make(n: float, replicate: int) -> Cell:

@@ -1,4 +1,4 @@
-"""What plans, stores and runners know of a spec, whatever its kind."""
+"""The interface of a spec that plans, stores and runners use, whatever its kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SweepSpec(ABC, Generic[C]):
         """
 
     @abstractmethod
-    def sizes_of(self, curve: C) -> Sequence[Any]:
+    def sizes_of(self, curve: C) -> Sequence[float]:
         """Places of a curve on the x-axis, increasing."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class SweepSpec(ABC, Generic[C]):
 
     @abstractmethod
     def scale(self, n: float) -> float | None:
-        """What the time of a cell is linear in; None where cells take too long to be tried."""
+        """Quantity that the time of a cell is linear in; None where cells take too long to time."""
 
     @abstractmethod
     def check_machine(self) -> None:

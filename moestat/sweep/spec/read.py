@@ -68,11 +68,11 @@ def parse_spec(text: str) -> AnySpec:
         If anything is wrong.
     """
     check_kind("text", text, str, "TOML text")
-    return _parsed(text)
+    return _parse(text)
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> AnySpec:
+def _parse(text: str) -> AnySpec:
     spec = stored_spec(text)
     check = import_module("moestat.sweep.kinds.kind").kind_of(spec.kind).check
     if check is not None:
@@ -93,7 +93,7 @@ def stored_spec(text: str) -> AnySpec:
         raise
     except ValueError as error:  # also of numbers with thousands of digits
         raise SweepError(f"is not valid TOML: {error}") from None
-    # The kinds stand above: one is imported when a spec asks for it.
+    # The kinds import this module, so that one is imported only when a spec asks for it.
     kinds = import_module("moestat.sweep.kinds.kind")
     kind = top.build("kind", one_of, "kind", top.text("kind", "fit"), kinds.KINDS)
     return kinds.kind_of(kind).parse(top, text)

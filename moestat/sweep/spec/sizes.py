@@ -9,7 +9,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import is_mapping, is_sequence, one_of
 from moestat.sweep.errors import SweepError
-from moestat.sweep.spec.tables import Table, shown
+from moestat.sweep.spec.tables import Table, short_text
 
 _LARGEST_SIZE = 1e18
 _MOST_SIZES = 10_000
@@ -35,8 +35,7 @@ def read_sizes(top: Table) -> tuple[int, ...]:
         grid = Table(value, f"{top.label}: n" if top.label else "n")
         start, stop = grid.number("start"), grid.number("stop")
         num = grid.integer("num", 1, _MOST_SIZES)
-        given = grid.text("spacing", "log")
-        spacing = grid.build("spacing", one_of, "spacing", given, _SPACINGS)
+        spacing = grid.build("spacing", one_of, "spacing", grid.text("spacing", "log"), _SPACINGS)
         grid.finish()
         if not 1 <= start <= stop <= _LARGEST_SIZE:
             raise SweepError(
@@ -46,14 +45,14 @@ def read_sizes(top: Table) -> tuple[int, ...]:
         places = _SPACINGS[spacing](start, stop, num)
         return tuple(sorted({round(float(n)) for n in places}))
     if not is_sequence(value):
-        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {shown(value)}")
+        raise top.error("n", f"must be a list or {{ start, stop, num }}, got {short_text(value)}")
     if not value:
         raise top.error("n", "must hold at least one sample size, got []")
     for n in value:
         if isinstance(n, bool) or not isinstance(n, (int, float)) or n < 1 or n % 1 != 0:
-            raise top.error("n", f"must hold whole numbers >= 1, got {shown(n)}")
+            raise top.error("n", f"must hold whole numbers >= 1, got {short_text(n)}")
         if n > _LARGEST_SIZE:
-            raise top.error("n", f"must hold numbers <= {_LARGEST_SIZE:g}, got {shown(n)}")
+            raise top.error("n", f"must hold numbers <= {_LARGEST_SIZE:g}, got {short_text(n)}")
     if len(set(value)) < len(value):
-        raise top.error("n", f"must not repeat a sample size, got {shown(value)}")
+        raise top.error("n", f"must not repeat a sample size, got {short_text(value)}")
     return tuple(sorted(int(n) for n in value))

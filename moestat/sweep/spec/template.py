@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -54,8 +54,8 @@ loss = {loss}
 def template(
     name: str,
     likelihood: str = "multinomial",
-    gate: Any = "softmax",
-    expert: Any = "linear",
+    gate: str | Mapping[str, object] = "softmax",
+    expert: str | Mapping[str, object] = "linear",
     n_experts: int = 2,
 ) -> str:
     """The TOML text of a spec that runs as it is, and whose comments say what to change.
@@ -83,9 +83,14 @@ def template(
     )
 
 
-def _truth(model: Family, likelihood: str, gate: Any, expert: Any) -> str:
+def _truth(
+    model: Family,
+    likelihood: str,
+    gate: str | Mapping[str, object],
+    expert: str | Mapping[str, object],
+) -> str:
     """The truth's table: the names of the axes, and its parameters block by block."""
-    table: dict[str, Any] = {"likelihood": likelihood, "gate": gate, "expert": expert}
+    table: dict[str, object] = {"likelihood": likelihood, "gate": gate, "expert": expert}
     if model.likelihood.support is not None:
         table["n_classes"] = model.n_classes
     for block, values in model.unpack(model.typical(1)).items():
@@ -95,7 +100,7 @@ def _truth(model: Family, likelihood: str, gate: Any, expert: Any) -> str:
     return "\n".join(f"{key} = {_toml(value)}" for key, value in table.items())
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value on one line of TOML."""
     if is_mapping(value):
         return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.sweep.store.rows import numbers_of
 from moestat.sweep.store.scan import Cells, no_collection
 from moestat.sweep.store.shapes import Shape
@@ -23,11 +23,11 @@ class Columns:
 
     def __init__(self, size: int) -> None:
         self._values: dict[str, FloatArray] = {}
-        self._recorded: dict[str, Any] = {}
+        self._recorded: dict[str, NDArray[np.bool_]] = {}
         self._size = size
 
-    def put(self, at: Any, values: Mapping[str, FloatArray]) -> None:
-        """Numbers of the cells of a mask or of indices."""
+    def put(self, at: IntArray | NDArray[np.bool_], values: Mapping[str, FloatArray]) -> None:
+        """Put numbers of some of the cells, given by a mask or by indices, into the columns."""
         for name, column in values.items():
             if name not in self._values:
                 self._values[name] = np.full(self._size, np.nan)
@@ -44,23 +44,25 @@ class Columns:
         return self._values.get(name, np.full(self._size, np.nan))
 
     def lacking(self, name: str) -> bool:
-        """Whether one of the cells has nothing of this name, not even an infinite number."""
+        """Whether one of the cells has no number of this name, not even an infinite one."""
         recorded = self._recorded.get(name)
         return recorded is None or not bool(np.all(recorded))
 
-    def where(self, chosen: Any) -> Columns:
-        """The columns of some of the cells, a mask."""
+    def where(self, chosen: NDArray[np.bool_]) -> Columns:
+        """The columns of the cells that a mask chooses."""
         if np.all(chosen):
             return self
         some = Columns(int(np.sum(chosen)))
         some._values = {name: column[chosen] for name, column in self._values.items()}
-        some._recorded = {name: there[chosen] for name, there in self._recorded.items()}
+        some._recorded = {name: column[chosen] for name, column in self._recorded.items()}
         return some
 
 
 @no_collection()
 def read_columns(
-    store: Store, cells: Cells, columns_of: Callable[[Shape, Any], Mapping[str, FloatArray]]
+    store: Store,
+    cells: Cells,
+    columns_of: Callable[[Shape, NDArray[np.void]], Mapping[str, FloatArray]],
 ) -> Columns:
     """Columns of cells, in their order; ``columns_of(shape, numbers)`` gives those of one shape."""
     columns = Columns(cells.size)
@@ -73,8 +75,8 @@ def read_columns(
     return columns
 
 
-def literals(store: Store, cells: Cells, *path: Any) -> Counter[str]:
-    """Texts that stand at a path, each in so many of the cells; of a list, each of its texts."""
+def literals(store: Store, cells: Cells, *path: str | int) -> Counter[str]:
+    """Number of cells in which each text stands at a path; each text of a list counts."""
     counts: Counter[str] = Counter()
     for number, count in zip(*np.unique(cells.shape, return_counts=True), strict=True):
         value = store.shape(int(number)).literal(*path)

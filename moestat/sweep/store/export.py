@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
@@ -42,7 +41,7 @@ def export(store: Store, path: str | Path) -> tuple[int, Path]:
     return len(rows), dictionary
 
 
-def _flat(record: Record) -> Iterator[tuple[str, Any]]:
+def _flat(record: Record) -> Iterator[tuple[str, object]]:
     """Columns of one record."""
     for name in ("key", "curve", "n", "replicate", "status", "message"):
         yield name, getattr(record, name)
@@ -53,7 +52,7 @@ def _flat(record: Record) -> Iterator[tuple[str, Any]]:
         yield from _flat_group(group, getattr(record, group))
 
 
-def _flat_group(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat_group(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flat_group(f"{prefix}.{name}", value)
@@ -61,7 +60,7 @@ def _flat_group(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, A
             yield f"{prefix}.{name}", json.dumps(value) if isinstance(value, list) else value
 
 
-def _write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _write_csv(path: Path, columns: list[str], rows: Sequence[Mapping[str, object]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
@@ -70,7 +69,7 @@ def _write_csv(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> No
         )
 
 
-def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _write_parquet(path: Path, columns: list[str], rows: Sequence[Mapping[str, object]]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,26 +1,25 @@
-"""The SQLite file of a store: opened for reading or writing, checked, and told from other files."""
+"""The SQLite file of a store: opening, checks, and recognition of other files."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, migrate, schema_of
 
 _MAGIC = b"SQLite format 3\0"
 TIMEOUT = 60  # seconds that a lock is waited for
-_OPTIONS: Any = {"uri": True, "cached_statements": 4}
-"""A statement that names the rows of a block takes 2 MB; 128 of them would stay in memory."""
+_CACHED_STATEMENTS = 4
+"""A statement that names the rows of a block takes 2 MB; by default 128 would stay in memory."""
 
 _DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises: SQLite quotes the damage, which may be no text."""
 
 
 def is_store(path: Path) -> bool:
-    """Whether a file is there that begins like a store."""
+    """Whether a file exists and begins like a store."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -28,18 +27,21 @@ def is_store(path: Path) -> bool:
 
 
 def is_blank(path: Path) -> bool:
-    """Whether nothing is there yet: no file, an empty one, or a database without tables."""
+    """Whether a path holds no store yet: no file, an empty one, or a database without tables."""
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return True
-    with closing(_opened(path)) as connection:
+    with closing(_open(path)) as connection:
         return not _has_tables(connection)
 
 
-def connect(path: Path, whole: bool = False) -> sqlite3.Connection:
-    """A connection to a store that this version can read; the `whole` file checked to write."""
+def connect(path: Path, with_cells: bool = False) -> sqlite3.Connection:
+    """A connection to a store that this version can read.
+
+    The table of cells is checked only `with_cells`, before the store is written to.
+    """
     if path.stat().st_size == 0:
         raise SweepError(f"the store {path} is empty: its sweep has not started")
-    connection = _open_checked(path, whole)
+    connection = _open_checked(path, with_cells)
     try:
         if not _has_tables(connection):
             raise SweepError(f"the store {path} is empty: its sweep has not started")
@@ -64,7 +66,7 @@ def connect(path: Path, whole: bool = False) -> sqlite3.Connection:
 
 
 def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
-    """Migrate a store, or leave it as it is and say why."""
+    """Migrate a store; an error leaves it as it is and gives the reason."""
     try:
         migrate(connection)
     except (sqlite3.Error, SweepError) as error:
@@ -74,7 +76,7 @@ def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
         ) from None
 
 
-def file_of(path: Path) -> tuple[Any, ...]:
+def file_of(path: Path) -> tuple[object, ...]:
     """Which file stands at a path, and when it was written last; empty for none."""
     try:
         status = path.stat()
@@ -93,14 +95,14 @@ def head_in(path: Path) -> dict[str, str]:
         return {}
 
 
-def drop_orphans(path: Path, identity: tuple[Any, ...]) -> None:
+def drop_orphans(path: Path, identity: tuple[object, ...]) -> None:
     """Remove the log of a file that has gone: SQLite would replay it into what stands there now."""
     if file_of(path)[:1] != identity:
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     """A connection to an SQLite file, which may be damaged."""
     try:
         with path.open("rb") as file:
@@ -112,14 +114,14 @@ def _opened(path: Path) -> sqlite3.Connection:
     return _readable(path)
 
 
-def _open_checked(path: Path, whole: bool) -> sqlite3.Connection:
+def _open_checked(path: Path, with_cells: bool) -> sqlite3.Connection:
     """A connection to a sound SQLite file; damage is found before anything is written.
 
-    The table of cells is left out unless the `whole` file is to be checked: who reads it scans it.
+    Without `with_cells` the table of cells is not checked, because reading scans it anyway.
     """
-    connection = _opened(path)
+    connection = _open(path)
     try:
-        tables = () if whole else _tables(connection)
+        tables = () if with_cells else _tables(connection)
         checks = [f"'{name}'" for name in tables if name != "cells"] or ["1"]
         verdicts = [
             connection.execute(f"PRAGMA quick_check({name})").fetchone()[0] for name in checks
@@ -143,7 +145,12 @@ def _readable(path: Path) -> sqlite3.Connection:
     """A connection that can read, also in a folder where SQLite may not put its log."""
     address = path.resolve().as_uri()
     try:
-        connection = sqlite3.connect(f"{address}?mode=rw", timeout=TIMEOUT, **_OPTIONS)
+        connection = sqlite3.connect(
+            f"{address}?mode=rw",
+            timeout=TIMEOUT,
+            uri=True,
+            cached_statements=_CACHED_STATEMENTS,
+        )
         connection.text_factory = _text
         try:
             connection.execute("PRAGMA schema_version")
@@ -152,7 +159,9 @@ def _readable(path: Path) -> sqlite3.Connection:
             connection.close()
             if _has_log(path):
                 raise
-            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", **_OPTIONS)
+            connection = sqlite3.connect(
+                f"{address}?mode=ro&immutable=1", uri=True, cached_statements=_CACHED_STATEMENTS
+            )
             connection.text_factory = _text
             return connection
         except _DAMAGE:

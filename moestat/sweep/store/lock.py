@@ -29,8 +29,8 @@ class Holder:
         self._facts = {"process": os.getpid(), "host": platform.node()}
         self.say({})
 
-    def say(self, facts: Mapping[str, Any]) -> None:
-        """Replace what the lock file tells readers; it need not survive a crash."""
+    def say(self, facts: Mapping[str, object]) -> None:
+        """Replace the facts in the lock file, which readers see; they need not survive a crash."""
         text = json.dumps({**self._facts, **facts}).encode()
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
@@ -89,26 +89,26 @@ def _acquire(path: Path, store: Path) -> int:
         except OSError as error:
             raise SweepError(f"cannot write beside the store {store}: {error.strerror}") from None
         try:
-            held = not _lock(descriptor)
+            is_held = not _lock(descriptor)
         except OSError as error:
             os.close(descriptor)
             raise SweepError(f"cannot lock the store {store}: {error.strerror}") from None
-        if not held and _is_at(descriptor, path):
+        if not is_held and _is_at(descriptor, path):
             return descriptor
-        facts = _facts(descriptor) if held else {}
+        facts = _facts(descriptor) if is_held else {}
         os.close(descriptor)  # if not held: its last holder removed it before our lock
-        tries -= held
+        tries -= is_held
         if tries == 0:
             who = f"process {facts['process']} on {facts['host']}" if facts else "unknown"
             raise SweepError(
                 f"another runner ({who}) is at work on {store}; wait for it or stop it"
             )
-        if held:
+        if is_held:
             time.sleep(_PAUSE)
 
 
 def _lock(descriptor: int, shared: bool = False) -> bool:
-    """Take the lock of an open file if nobody has it; closing the file gives it back."""
+    """Take the lock of an open file if it is free; closing the file releases it."""
     assert fcntl is not None
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -52,10 +52,10 @@ def merge(target: str | Path, sources: Sequence[str | Path]) -> int:
         conflicts: list[str] = []
         for store in stores:
             for record in store.records():
-                there, home = best.setdefault(record.key, (record, store.path))
-                if record.status == there.status == DONE and record.numbers != there.numbers:
-                    conflicts.append(_conflict(there, home, record, store.path))
-                if record.status == DONE != there.status:
+                known, home = best.setdefault(record.key, (record, store.path))
+                if record.status == known.status == DONE and record.numbers != known.numbers:
+                    conflicts.append(_conflict(known, home, record, store.path))
+                if record.status == DONE != known.status:
                     best[record.key] = (record, store.path)
         if conflicts:
             more = len(conflicts) - _SHOWN
@@ -79,7 +79,7 @@ def _conflict(one: Record, home: Path, other: Record, elsewhere: Path) -> str:
 def backup(source: str | Path, target: str | Path) -> int:
     """Copy a store, also while a runner writes to it: a copy of the file alone may lack rows.
 
-    A file that is there is refused.
+    An existing target is refused.
     """
     target = as_path("target", target)
     if target.exists():

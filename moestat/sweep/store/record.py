@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from moestat import __version__
 from moestat.sweep.spec.plan import Cell
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 DONE = "done"
 FAILED = "failed"
@@ -89,8 +91,8 @@ class Record:
         return int(self.losses.get("empty_cells", 0))
 
     @property
-    def numbers(self) -> dict[str, Any]:
-        """What must not depend on how, where and when the cell was run."""
+    def numbers(self) -> dict[str, object]:
+        """The fields that must not depend on how, where and when the cell was run."""
         certificate = {key: v for key, v in self.certificate.items() if key != "seconds"}
         losses = {key: v for key, v in self.losses.items() if key != "processor_seconds"}
         left_out = ("certificate", "losses", "seconds", "versions", "machine")
@@ -99,7 +101,7 @@ class Record:
 
 
 def record_of(cell: Cell, status: str, **values: Any) -> Record:
-    """The record of a cell, with what it was made by and on."""
+    """The record of a cell, with the present versions and machine."""
     return Record(
         key=cell.key,
         curve=cell.curve,
@@ -146,7 +148,7 @@ def _sources() -> str:
     return digest.hexdigest()[:12]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Arrays, tuples and mappings as lists and dicts of JSON values; NaN and inf as None.
 
     Examples
@@ -163,15 +165,15 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def settle(cell: Cell, outcome: Any, seconds: float) -> Record:
-    """The record of a cell from its values, or from the exception that they ended with."""
+def settle(cell: Cell, outcome: Mapping[str, Any] | Exception, seconds: float) -> Record:
+    """The record of a cell from its values, or from the exception that was raised instead."""
     if isinstance(outcome, Exception):
         message = f"{type(outcome).__name__}: {outcome}"
         return record_of(cell, FAILED, message=message, seconds=seconds)
     return record_of(cell, DONE, **outcome, seconds=seconds)
 
 
-def attempt(cell: Cell, compute: Callable[[], Any]) -> Any:
+def attempt(cell: Cell, compute: Callable[[], T]) -> T | Exception:
     """What `compute` returns, or the exception that it raises."""
     try:
         return compute()

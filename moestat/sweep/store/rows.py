@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.plan import cell_key
@@ -44,7 +45,7 @@ HEAD = np.dtype(
 )
 """What stands first in every row.  Where ``real``, the eight bytes of n are those of a float."""
 
-_PLACE, _REST = Struct(">IB8sI"), Struct("<BIIddd32s")
+_PLACE, _VALUES = Struct(">IB8sI"), Struct("<BIIddd32s")
 _WHOLE, _REAL = Struct(">q"), Struct(">d")
 
 
@@ -75,9 +76,9 @@ class Texts:
 
 
 def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
-    """A record, whose numbers must be finite, as a row; `number_of` gives that of a shared text."""
+    """A record, whose numbers must be finite, as a row; `number_of` numbers shared texts."""
     text, numbers = pack([list(record.params), record.losses, record.certificate])
-    made = json.dumps([dict(record.versions), dict(record.machine)])
+    maker = json.dumps([dict(record.versions), dict(record.machine)])
     flags = IS_DONE * (record.status == DONE) + IS_CERTIFIED * bool(record.certified)
     flags += IS_ON_BOUND * record.on_bound
     identity = _digest_of(record.identity)
@@ -85,16 +86,18 @@ def to_row(record: Record, number_of: Callable[[str], int]) -> bytes:
     texts = [record.message, record.identity if identity is None else ""]
     n = record.n
     place = _place(number_of(json.dumps([record.curve, _axis(record)])), n, record.replicate)
-    rest = _REST.pack(
+    values = _VALUES.pack(
         flags,
         number_of(text),
-        number_of(made),
+        number_of(maker),
         _finite(record.loss),
         _finite(record.log_likelihood),
         _finite(record.seconds),
         identity or b"",
     )
-    return seal(b"".join((place, rest, numbers, json.dumps(texts).encode() if any(texts) else b"")))
+    return seal(
+        b"".join((place, values, numbers, json.dumps(texts).encode() if any(texts) else b""))
+    )
 
 
 def _place(curve: int, n: float, replicate: int) -> bytes:
@@ -111,7 +114,7 @@ def _axis(record: Record) -> str:
 
 
 def _digest_of(identity: str) -> bytes | None:
-    """The bytes of a digest in hexadecimal; None if it is none."""
+    """The bytes of a digest in hexadecimal; None if the text is no digest."""
     try:
         digest = bytes.fromhex(identity)
     except ValueError:
@@ -140,19 +143,19 @@ def seal(content: bytes) -> bytes:
     return content + checksum(content).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def heads_of(rows: Sequence[bytes]) -> Any:
-    """What stands first in each of the rows, an array of `HEAD`."""
+def heads_of(rows: Sequence[bytes]) -> NDArray[np.void]:
+    """The heads of the rows, an array of `HEAD`."""
     return np.frombuffer(b"".join([row[: HEAD.itemsize] for row in rows]), HEAD)
 
 
-def place_of(head: Any) -> tuple[int, float, int]:
+def place_of(head: np.void) -> tuple[int, float, int]:
     """Number of the curve's text, place on the x-axis and replicate, of one head."""
     n = int(head["n"])
     position = _REAL.unpack(_WHOLE.pack(n))[0] if head["real"] else n
     return int(head["curve"]), position, int(head["replicate"])
 
 
-def cell_key_of(head: Any, texts: Mapping[int, str]) -> str:
+def cell_key_of(head: np.void, texts: Mapping[int, str]) -> str:
     """Name of the cell of a sound head."""
     curve, n, replicate = place_of(head)
     name, axis = json.loads(texts[curve])
@@ -160,7 +163,7 @@ def cell_key_of(head: Any, texts: Mapping[int, str]) -> str:
 
 
 def key_of(row: Any, texts: Mapping[int, str]) -> str | None:
-    """Name of the cell of a row that may be damaged; None if it does not tell."""
+    """Name of the cell of a row that may be damaged; None if it cannot be read."""
     try:
         curve, real, n, replicate = _PLACE.unpack(row[:PLACE_BYTES])
         name, axis = json.loads(texts[curve])
@@ -169,7 +172,7 @@ def key_of(row: Any, texts: Mapping[int, str]) -> str | None:
         return None
 
 
-def numbers_of(rows: Sequence[bytes], shape: Shape) -> Any:
+def numbers_of(rows: Sequence[bytes], shape: Shape) -> NDArray[np.void]:
     """The numbers of rows of one shape, an array of its fields."""
     begin, end = HEAD.itemsize, HEAD.itemsize + shape.size
     lengths = {*map(len, rows)}
@@ -178,8 +181,8 @@ def numbers_of(rows: Sequence[bytes], shape: Shape) -> Any:
     return np.frombuffer(b"".join([row[begin:end] for row in rows]), shape.dtype)
 
 
-def from_row(row: bytes, texts: Any, shapes: Any) -> Record:
-    """The record of a sound row, with the text and the shape of each number in a row."""
+def from_row(row: bytes, texts: Mapping[int, str], shapes: Mapping[int, Shape]) -> Record:
+    """The record of a sound row; `texts` and `shapes` belong to the numbers that rows hold."""
     (head,) = heads_of([row])
     curve, n, replicate = place_of(head)
     name, axis = json.loads(texts[curve])

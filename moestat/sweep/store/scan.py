@@ -12,8 +12,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat.base.types import IntArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.sweep.store.checksums import WORD, checksums_of
 from moestat.sweep.store.rows import (
     CHECKSUM_BYTES,
@@ -29,7 +30,7 @@ from moestat.sweep.store.rows import (
 BLOCK = 4096
 """Rows that are read at a time, 2 MB, which caches of processors hold."""
 
-_KEPT = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
+_FIELDS = ["curve", "real", "n", "replicate", "flags", "shape", "maker", "loss", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,22 @@ class Cells:
     """What is read of every cell of one curve, in the order of x and replicate."""
 
     rowid: IntArray  # (N,): numbers of the rows
-    n: Any  # (N,): places on the x-axis, whole numbers where all of them are
+    n: FloatArray | IntArray  # (N,): places on the x-axis, whole numbers where all of them are
     replicate: IntArray  # (N,): replicates
     # (N,): whether there is an estimate, whether it is certified, whether it lies on a bound.
-    done: Any
-    certified: Any
-    on_bound: Any
-    loss: Any  # (N,): losses, NaN where there is none, and times
-    seconds: Any
-    shape: Any  # (N,): numbers of their shapes
+    done: NDArray[np.bool_]
+    certified: NDArray[np.bool_]
+    on_bound: NDArray[np.bool_]
+    loss: FloatArray  # (N,): losses, NaN where there is none, and times
+    seconds: FloatArray
+    shape: IntArray  # (N,): numbers of their shapes
 
     @property
     def size(self) -> int:
         """Number of cells."""
         return self.rowid.size
 
-    def where(self, chosen: Any) -> Cells:
+    def where(self, chosen: NDArray[np.bool_] | slice) -> Cells:
         """Some of the cells, by a mask or a slice."""
         return Cells(**{name: values[chosen] for name, values in vars(self).items()})
 
@@ -63,7 +64,7 @@ class Scan:
 
     # (N,): fields of the heads of rows, as in `moestat.sweep.store.rows.HEAD`, and their row's
     # number, in the order of the file.
-    heads: Any
+    heads: NDArray[np.void]
     order: IntArray  # positions there of the sound rows, by curve, place and replicate
     # Number of the text of each curve that has rows, and where its rows begin and end in `order`.
     spans: Mapping[int, tuple[int, int]]
@@ -106,7 +107,9 @@ class Scan:
         )
 
 
-_DTYPE = np.dtype([("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) for name in _KEPT])
+_DTYPE = np.dtype(
+    [("rowid", np.int64)] + [(name, HEAD[name].newbyteorder("=")) for name in _FIELDS]
+)
 
 
 @contextmanager
@@ -123,8 +126,9 @@ def no_collection() -> Iterator[None]:
 
 @no_collection()
 def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
-    """Read every row of a store once, in a transaction: what is sound and what is not."""
-    damaged, total, there, last = dict[int, str](), 0, _there(texts), -(2**62)
+    """Read every row of a store once, in a transaction, and tell sound rows from damaged ones."""
+    damaged, total, last = dict[int, str](), 0, -(2**62)
+    sound_texts = _sound_texts(texts)
     heads, count = np.empty(0, _DTYPE), 0
     cursor = connection.execute("SELECT rowid, row FROM cells NOT INDEXED ORDER BY rowid")
     while block := cursor.fetchmany(BLOCK):
@@ -133,7 +137,7 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
             # The memory is enlarged where it is: a list of parts, joined, would take twice as much.
             heads.resize(heads.size + max(len(rows), heads.size // 4), refcheck=False)
         records = heads[count : count + len(rows)]
-        sound, added = _read(rows, there, records)
+        sound, added = _check_rows(rows, sound_texts, records)
         numbers = np.array(rowids)
         records["rowid"] = numbers
         if numbers[0] <= last or np.any(numbers[1:] <= numbers[:-1]):
@@ -155,7 +159,7 @@ def scan(connection: sqlite3.Connection, texts: Texts) -> Scan:
     return Scan(heads, order, spans, texts, damaged, total % 2**64)
 
 
-def _order(heads: Any) -> tuple[IntArray, IntArray, dict[int, tuple[int, int]]]:
+def _order(heads: NDArray[np.void]) -> tuple[IntArray, IntArray, dict[int, tuple[int, int]]]:
     """Positions of heads by curve, place and replicate; of those that are there already; spans.
 
     The first of several heads of one cell stays.
@@ -175,14 +179,14 @@ def _order(heads: Any) -> tuple[IntArray, IntArray, dict[int, tuple[int, int]]]:
     )
 
 
-def _key(heads: Any) -> tuple[IntArray, IntArray]:
+def _key(heads: NDArray[np.void]) -> tuple[IntArray, IntArray]:
     """One number for curve, place and replicate, in their order, and the curves, sorted.
 
     No two sound rows share a number.
     """
     key, curves = np.zeros(heads.size, dtype=np.int64), np.empty(0, dtype=np.int64)
     for name in ("curve", "place", "replicate"):
-        values = _places(heads) if name == "place" else heads[name]
+        values: np.ndarray = _places(heads) if name == "place" else heads[name]
         different = np.unique(values)
         key *= different.size
         key += _positions(different, values)
@@ -190,21 +194,26 @@ def _key(heads: Any) -> tuple[IntArray, IntArray]:
     return key, curves
 
 
-def _positions(different: Any, values: Any) -> IntArray:
+def _positions(different: np.ndarray, values: np.ndarray) -> IntArray:
     """Positions of values among the different ones, which are sorted."""
     if values.dtype.kind == "u" and different.size and different[-1] == different.size - 1:
         return values  # they are 0, 1, 2 and so on
     return np.searchsorted(different, values)
 
 
-def _places(heads: Any) -> Any:
+def _places(heads: NDArray[np.void]) -> FloatArray:
     """Places on the x-axis as floats."""
-    whole = heads["n"]
-    return np.where(heads["real"] > 0, whole.view(np.float64), whole.astype(np.float64))
+    bits = heads["n"]
+    return np.where(heads["real"] > 0, bits.view(np.float64), bits.astype(np.float64))
 
 
-def _read(rows: Sequence[Any], there: Any, records: Any) -> tuple[Any, int]:
-    """Which of the rows are sound, and the sum of all checksums; puts their heads into records."""
+def _check_rows(
+    rows: Sequence[Any], sound_texts: NDArray[np.bool_], records: NDArray[np.void]
+) -> tuple[NDArray[np.bool_], int]:
+    """Check rows and put their heads into `records`.
+
+    Returns whether each row is sound, and the sum of all checksums.
+    """
     sound, total = np.zeros(len(rows), dtype=bool), 0
     lengths = [*map(len, rows)] if {*map(type, rows)} == {bytes} else [*map(_length, rows)]
     for length in set(lengths):
@@ -214,26 +223,26 @@ def _read(rows: Sequence[Any], there: Any, records: Any) -> tuple[Any, int]:
         if lengths.count(length) < len(rows):
             places = [place for place, other in enumerate(lengths) if other == length]
             alike = [rows[place] for place in places]
-        whole = b"".join(alike)
-        words = np.frombuffer(whole, "<u4").reshape(len(alike), -1)
+        content = b"".join(alike)
+        words = np.frombuffer(content, "<u4").reshape(len(alike), -1)
         ends = -(CHECKSUM_BYTES // WORD)
         written = np.ascontiguousarray(words[:, ends:]).view("<u8")[:, 0]
         total += int(written.sum(dtype=np.uint64))
-        heads = np.frombuffer(whole, _head_of(length))
+        heads = np.frombuffer(content, _head_of(length))
         agree = checksums_of(words[:, :ends]) == written
-        sound[places] = agree & _known(heads, there)
-        for name in _KEPT:
+        sound[places] = agree & _has_sound_texts(heads, sound_texts)
+        for name in _FIELDS:
             records[name][places] = heads[name]
     return sound, total
 
 
-def _length(row: Any) -> int:
-    """Bytes of a row; 0 of what is none."""
+def _length(row: object) -> int:
+    """Number of bytes of a row; 0 for a value that is no row."""
     return len(row) if type(row) is bytes else 0
 
 
 @lru_cache(maxsize=4096)
-def _head_of(length: int) -> np.dtype[Any]:
+def _head_of(length: int) -> np.dtype[np.void]:
     """The fields of the head of a row of so many bytes."""
     names: list[str] = [*(HEAD.names or ())]
     fields: Any = HEAD.fields
@@ -247,14 +256,15 @@ def _head_of(length: int) -> np.dtype[Any]:
     )
 
 
-def _there(texts: Texts) -> Any:
-    """Whether the shared text of each number is there and as it was written; False at the end."""
-    there = np.zeros(max(texts.sound, default=-1) + 2, dtype=bool)
-    there[list(texts.sound)] = True
-    return there
+def _sound_texts(texts: Texts) -> NDArray[np.bool_]:
+    """Whether the shared text of each number exists and is as it was written; False at the end."""
+    is_sound = np.zeros(max(texts.sound, default=-1) + 2, dtype=bool)
+    is_sound[list(texts.sound)] = True
+    return is_sound
 
 
-def _known(heads: Any, there: Any) -> Any:
-    """Whether the shared texts of rows are there and as they were written."""
-    numbers = (np.minimum(heads[name], there.size - 1) for name in ("curve", "shape", "maker"))
-    return np.logical_and.reduce([there[each] for each in numbers])
+def _has_sound_texts(heads: NDArray[np.void], sound_texts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether the shared texts of rows exist and are as they were written."""
+    last = sound_texts.size - 1
+    numbers = (np.minimum(heads[name], last) for name in ("curve", "shape", "maker"))
+    return np.logical_and.reduce([sound_texts[each] for each in numbers])

@@ -139,26 +139,26 @@ def _from_3(connection: sqlite3.Connection) -> None:
 
 
 def _from_4(connection: sqlite3.Connection) -> None:
-    """Packed rows, and texts that rows share; what was damaged or lost stays so."""
+    """Packed rows, and texts that rows share; damaged rows stay damaged, lost ones missing."""
     (total,) = connection.execute("SELECT value FROM meta WHERE key = 'total'").fetchone() or ("",)
     connection.execute("DROP INDEX IF EXISTS place")
     connection.execute("ALTER TABLE cells RENAME TO older")
     _make_tables(connection)
-    texts, sums, lost, new_total = Texts(connection), [], False, 0
-    for *row, sums_to in connection.execute(_OLD_ROWS.replace("cells", "older")):
-        sums.append(sums_to)
-        packed = _packed(row, sums_to, texts)
+    texts, sums, has_damage, new_total = Texts(connection), [], False, 0
+    for *row, checksum in connection.execute(_OLD_ROWS.replace("cells", "older")):
+        sums.append(checksum)
+        packed = _pack(row, checksum, texts)
         if packed is None:  # too short to be sound, and of no curve
-            lost, packed = True, b"\xff" * 9 + len(sums).to_bytes(PLACE_BYTES - 9, "big")
+            has_damage, packed = True, b"\xff" * 9 + len(sums).to_bytes(PLACE_BYTES - 9, "big")
         new_total += sum_of([packed])
         connection.execute("INSERT INTO cells (row) VALUES (?)", (packed,))
     connection.execute("DROP TABLE older")
-    if lost or _old_total(sums) == total:
+    if has_damage or _old_total(sums) == total:
         entry = ("total", str(new_total % 2**64))
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", entry)
 
 
-def _packed(row: Sequence[Any], checksum: Any, texts: Texts) -> bytes | None:
+def _pack(row: Sequence[Any], checksum: object, texts: Texts) -> bytes | None:
     """A row of schema 4 as one of schema 5; None if it is damaged."""
     try:
         if digest(list(row)) != checksum:
@@ -166,8 +166,8 @@ def _packed(row: Sequence[Any], checksum: Any, texts: Texts) -> bytes | None:
         values = dict(zip(_OLD_COLUMNS, row, strict=True))
         values |= {name: json.loads(values[name]) for name in _OLD_JSON}
         # Schema 4 made whole floats integers; the key has the number as it was.
-        shown = values["key"].rpartition(" | replicate=")[0].rpartition("=")[2]
-        values["n"] = int(shown) if shown.lstrip("-").isdecimal() else float(shown)
+        written = values["key"].rpartition(" | replicate=")[0].rpartition("=")[2]
+        values["n"] = int(written) if written.lstrip("-").isdecimal() else float(written)
         return to_row(Record(**{**values, "certified": bool(values["certified"])}), texts.number_of)
     except (TypeError, ValueError):
         return None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from struct import Struct
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
 
@@ -25,7 +26,7 @@ _FORMATS = {_FLOAT: "d", 1: "b", 2: "h", 4: "i", 8: "q"}
 _quoted = json.JSONEncoder().encode
 
 
-def pack(value: Any) -> tuple[str, bytes]:
+def pack(value: object) -> tuple[str, bytes]:
     """Plain data as the text of its shape and its packed numbers, in the order of the text.
 
     Numbers must be finite, and whole ones have 64 bits at most, or a `ValueError` is raised; what
@@ -38,7 +39,7 @@ def pack(value: Any) -> tuple[str, bytes]:
         numbers.append(value)
         return str(code)
 
-    def shape(value: Any) -> str:
+    def shape(value: object) -> str:
         if isinstance(value, str):
             return _quoted(value)
         if value is None or isinstance(value, bool):
@@ -69,16 +70,16 @@ class Shape:
     def __init__(self, text: str) -> None:
         self._tree = json.loads(text)
         self._codes: list[str] = []
-        self._paths: dict[tuple[Any, ...], Any] = {}
-        self._list(self._tree, (), count())
+        self._paths: dict[tuple[str | int, ...], object] = {}
+        self._note_paths(self._tree, (), count())
         self._struct = Struct("<" + "".join(self._codes))
 
-    def _list(self, tree: Any, path: tuple[Any, ...], places: Any) -> None:
-        """Note what each path leads to: the place of a number, or what stands in the text."""
+    def _note_paths(self, tree: object, path: tuple[str | int, ...], places: Iterator[int]) -> None:
+        """Note the place of the number at each path, or the value that stands in the text."""
         if isinstance(tree, (dict, list)):
             self._paths[path] = tree
             for key, item in tree.items() if isinstance(tree, dict) else enumerate(tree):
-                self._list(item, (*path, key), places)
+                self._note_paths(item, (*path, key), places)
         elif isinstance(tree, int) and not isinstance(tree, bool):
             self._codes.append(_FORMATS[tree])
             self._paths[path] = next(places)
@@ -95,15 +96,15 @@ class Shape:
         return self._build(iter(self._struct.unpack(numbers[: self.size])))
 
     @cached_property
-    def _build(self) -> Callable[[Any], Any]:
+    def _build(self) -> Callable[[Iterator[float]], object]:
         return _builder(self._tree)
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.void]:
         """The numbers as fields ``f0``, ``f1``, ..."""
         return np.dtype([(f"f{i}", f"<{_NUMPY[code]}") for i, code in enumerate(self._codes)])
 
-    def dtype_within(self, begin: int, length: int) -> np.dtype[Any]:
+    def dtype_within(self, begin: int, length: int) -> np.dtype[np.void]:
         """The same fields in rows of so many bytes, in which the numbers begin at a byte."""
         names: list[str] = [*(self.dtype.names or ())]
         fields: Any = self.dtype.fields or {}
@@ -116,23 +117,23 @@ class Shape:
             }
         )
 
-    def entries(self, *path: Any) -> Sequence[Any]:
+    def entries(self, *path: str | int) -> Sequence[str | int]:
         """Keys of the mapping, or numbers of the list, at a path; none if there is none."""
         tree = self._paths.get(path)
         if isinstance(tree, dict):
             return list(tree)
         return range(len(tree)) if isinstance(tree, list) else ()
 
-    def literal(self, *path: Any) -> Any:
+    def literal(self, *path: str | int) -> object:
         """The text, truth value or list of texts that stands at a path; None if none does."""
         entry = self._paths.get(path)
         return entry.value if isinstance(entry, _Literal) else entry
 
-    def has(self, *path: Any) -> bool:
-        """Whether there is something at a path."""
+    def has(self, *path: str | int) -> bool:
+        """Whether the data have a value at a path."""
         return path in self._paths
 
-    def column(self, numbers: Any, *path: Any) -> FloatArray:
+    def column(self, numbers: NDArray[np.void], *path: str | int) -> FloatArray:
         """The numbers at a path, of N cells of `dtype`, as floats; NaN where none is."""
         place = self._paths.get(path)
         if isinstance(place, int):
@@ -141,14 +142,14 @@ class Shape:
 
 
 class _Literal:
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
 _NUMPY = {"d": "f8", "b": "i1", "h": "i2", "i": "i4", "q": "i8"}
 
 
-def _builder(tree: Any) -> Callable[[Any], Any]:
+def _builder(tree: object) -> Callable[[Iterator[float]], object]:
     """A function from an iterator over the numbers to the data."""
     if isinstance(tree, dict):
         items = [(key, _builder(item)) for key, item in tree.items()]

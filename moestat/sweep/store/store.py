@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager, suppress
 from difflib import unified_diff
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class Store:
         self._file, self._head = file_of(path), {}
         if holder:
             self._note()
-        self._seen: tuple[Any, Scan, list[str]] | None = None
+        self._last_scan: tuple[tuple[int, int], Scan, list[str]] | None = None
         self._texts: Texts | None = None
         self._shapes: dict[int, Shape] = {}
 
@@ -106,11 +105,11 @@ class Store:
         return self._scan().size
 
     def cells(self, curve: str) -> Cells:
-        """What is read of every cell of a curve that has a sound result, by place and replicate."""
+        """The cells of a curve that have a sound result, by place and replicate."""
         return self._scan().cells(curve)
 
     def timings(self) -> dict[tuple[str, float], tuple[float, int]]:
-        """Seconds in all, and number of cells, of each curve and place with a sound result."""
+        """Total seconds and number of cells for each curve and place with a sound result."""
         timings: dict[tuple[str, float], tuple[float, int]] = {}
         for curve in self._scan().curves:
             cells = self.cells(curve)
@@ -157,7 +156,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction; an error ends it and is told in one line."""
+        """A transaction; an error of SQLite ends it and becomes one line."""
         try:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")  # what is read is not written meanwhile
@@ -166,7 +165,7 @@ class Store:
             raise SweepError(f"cannot write to the store {self.path}: {error}") from None
 
     def is_there(self) -> bool:
-        """Whether the path still names the file that is open for writing, with what it held."""
+        """Whether the path still names the file that is open for writing, with its content."""
         now = file_of(self.path)
         if self._holder is None or now == self._file:
             return True
@@ -176,13 +175,13 @@ class Store:
         return True
 
     def _rescue(self, records: Sequence[Record]) -> str:
-        """Save what can be saved beside the place of a file that has gone, and say where."""
+        """Save the results beside the place of a file that has gone; the message says where."""
         number = 1
         while (beside := self.path.with_name(f"{self.path.stem}.saved-{number}.sqlite")).exists():
             number += 1
         is_replaced = file_of(self.path)[:1] != self._file[:1]
         how = "removed or replaced" if is_replaced else "overwritten"
-        gone = f"the store {self.path} was {how} while its sweep ran"
+        reason = f"the store {self.path} was {how} while its sweep ran"
         try:
             with closing(sqlite3.connect(beside)) as copy:
                 if is_replaced:
@@ -193,11 +192,11 @@ class Store:
                     _insert(copy, records, Texts(copy))
                 count = copy.execute("SELECT count(*) FROM cells").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
-            return f"{gone}, and its results cannot be saved as {beside}: {error}"
+            return f"{reason}, and its results cannot be saved as {beside}: {error}"
         whose = "its" if is_replaced else "what it held is lost with it; the last"
-        return f"{gone}; {whose} {count} results are saved as {beside}"
+        return f"{reason}; {whose} {count} results are saved as {beside}"
 
-    def say(self, facts: Mapping[str, Any]) -> None:
+    def say(self, facts: Mapping[str, object]) -> None:
         """Tell readers how the run goes; only of a store that is open for writing."""
         assert self._holder is not None
         self._holder.say(facts)
@@ -227,10 +226,10 @@ class Store:
             yield from (from_row(rows[place], texts, shapes) for place in in_order)
 
     def blocks(self, cells: Cells) -> Iterator[tuple[IntArray, list[bytes]]]:
-        """Positions among the cells, and their rows, some at a time, in the order of the file.
+        """Positions among the cells, and their rows, a block at a time, in the order of the file.
 
-        The rows of a block are those of neighbours in the order of the cells; one replaced
-        meanwhile is left out.
+        A block holds neighbours in the order of the cells; a row that was replaced meanwhile is
+        left out.
         """
         for start in range(0, cells.size, BLOCK):
             rowid = cells.rowid[start : start + BLOCK]
@@ -250,7 +249,7 @@ class Store:
         return self._shapes[number]
 
     def makers(self) -> list[dict[str, str]]:
-        """The versions that the sound rows were made by, each set of them once."""
+        """The sets of versions that made the sound rows, each once."""
         scanned = self._scan()
         return [json.loads(scanned.texts.sound[number])[0] for number in scanned.makers]
 
@@ -263,8 +262,8 @@ class Store:
     def damage(self) -> list[str]:
         """One line for each row that is not as it was written, and for rows that are missing."""
         lines = self._scan().damaged.values()
-        assert self._seen is not None
-        return [*lines, *self._seen[2]]
+        assert self._last_scan is not None
+        return [*lines, *self._last_scan[2]]
 
     def drop_damaged(self) -> list[str]:
         """Remove the damaged rows, so that their cells run again; returns what `damage` said."""
@@ -284,17 +283,17 @@ class Store:
         try:
             version = connection.execute("PRAGMA data_version").fetchone()[0]
             state = version, connection.total_changes
-            if self._seen is None or self._seen[0] != state:
-                self._seen, self._shapes = None, {}
-                self._seen = state, *self._read()
+            if self._last_scan is None or self._last_scan[0] != state:
+                self._last_scan, self._shapes = None, {}
+                self._last_scan = state, *self._read_rows()
         except sqlite3.Error as error:
             raise SweepError(
                 f"the store {self.path} is damaged ({error}); restore a copy or run into another"
                 " file"
             ) from None
-        return self._seen[1]
+        return self._last_scan[1]
 
-    def _read(self) -> tuple[Scan, list[str]]:
+    def _read_rows(self) -> tuple[Scan, list[str]]:
         begins = not self._connection.in_transaction
         if begins:
             self._connection.execute("BEGIN")  # head and rows of one moment
@@ -304,12 +303,12 @@ class Store:
         finally:
             if begins:
                 self._connection.execute("ROLLBACK")
-        count, lost = scanned.size + len(scanned.damaged), []
+        count, findings = scanned.size + len(scanned.damaged), []
         if head.get("rows") != str(count):
-            lost.append(f"{count} rows are there, {head.get('rows')} were written")
+            findings.append(f"{count} rows are there, {head.get('rows')} were written")
         elif not scanned.damaged and head.get("total") != str(scanned.total):
-            lost.append("the rows are not those that were written last")
-        return scanned, lost
+            findings.append("the rows are not those that were written last")
+        return scanned, findings
 
     def copy_into(self, copy: sqlite3.Connection) -> None:
         """Copy every page of the file."""
@@ -348,10 +347,10 @@ def open_store(path: str | Path) -> Iterator[Store]:
     """
     path = as_path("path", path)
     try:
-        there = stat.S_ISREG(path.stat().st_mode)
+        is_file = stat.S_ISREG(path.stat().st_mode)
     except OSError:  # also of a name that is too long
-        there = False
-    if not there:
+        is_file = False
+    if not is_file:
         raise SweepError(f"there is no store {path}")
     with closing(connect(path)) as connection:
         if schema_of(connection) == SCHEMA_VERSION:
@@ -401,7 +400,7 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
             _initialise(path, spec)
         identity = path.resolve(), file_of(path)[:1]
         try:
-            with closing(connect(path, whole=True)) as connection:
+            with closing(connect(path, with_cells=True)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 if schema_of(connection) < SCHEMA_VERSION:
                     bring_up_to_date(path, connection)
@@ -456,8 +455,8 @@ def _check_spec(store: Store, spec: AnySpec, extend: bool) -> None:
 
 def _only_adds(store: Store, spec: AnySpec) -> bool:
     """Whether every cell of the store's spec, and every row, is in `spec` as it was."""
-    before, most = store.spec, {curve.name: spec.most_replicates for curve in spec.curves}
-    after = {cell.key: cell.identity for cell in plan_cells(spec, most)}
+    before, replicates = store.spec, {curve.name: spec.most_replicates for curve in spec.curves}
+    after = {cell.key: cell.identity for cell in plan_cells(spec, replicates)}
     planned = ((cell.key, cell.identity) for cell in plan_cells(before))
     stored = ((record.key, record.identity) for record in store.records())
     return all(after.get(key) == identity for key, identity in chain(planned, stored))
@@ -467,7 +466,7 @@ def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Te
     """Put records into a store, in the caller's transaction, and count them in its head."""
     rows = [to_row(record, texts.number_of) for record in records]
     head = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('rows', 'total')"))
-    gone = [
+    replaced = [
         old
         for row in rows
         for (old,) in connection.execute(
@@ -478,8 +477,8 @@ def _insert(connection: sqlite3.Connection, records: Sequence[Record], texts: Te
         "INSERT OR REPLACE INTO cells (row) VALUES (?)", ((row,) for row in rows)
     )
     with suppress(KeyError, ValueError):  # a damaged head stays so: readers are to know
-        count = int(head["rows"]) + len(rows) - len(gone)
-        changed = (int(head["total"]) + sum_of(rows) - sum_of(gone)) % 2**64
+        count = int(head["rows"]) + len(rows) - len(replaced)
+        changed = (int(head["total"]) + sum_of(rows) - sum_of(replaced)) % 2**64
         entries = {"rows": str(count), "total": str(changed)}
         connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", entries.items())
 

@@ -49,12 +49,12 @@ def _head(store: Store) -> Iterator[str]:
 
 def _rows(store: Store) -> Iterator[str]:
     spec = parse_spec(store.meta("spec"))
-    most = {curve.name: spec.most_replicates for curve in spec.curves}
-    places = {name: frozenset(spec.sizes_of(spec.curve(name))) for name in most}
+    n_replicates = {curve.name: spec.most_replicates for curve in spec.curves}
+    places = {name: frozenset(spec.sizes_of(spec.curve(name))) for name in n_replicates}
     stamps = {curve.name: spec.stamp(curve) for curve in spec.curves}
     for record in store.records():
         name, n, replicate = record.curve, record.n, record.replicate
-        if name not in places or n not in places[name] or replicate >= most[name]:
+        if name not in places or n not in places[name] or replicate >= n_replicates[name]:
             yield f"{record.key}: no cell of the spec"
         elif stamps[name](n, replicate)[2] != record.identity:
             yield f"{record.key}: made for another spec"

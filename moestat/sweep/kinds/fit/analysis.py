@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
@@ -30,11 +30,11 @@ ROUNDING = 1e-12
 _RESAMPLES = 1000
 
 
-_UNTOLD = ("curve", "planned", "n", "loss", "uncertified", "errors")
-"""Fields of a summary that are not told as they are: its curve, and values of single fits."""
+_OMITTED = ("curve", "planned", "n", "loss", "uncertified", "errors")
+"""Fields that `CurveSummary.as_dict` leaves out: the curve, and values of single fits."""
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Rates and other records as dicts, also within dicts."""
     if isinstance(value, RateResult):
         return value.as_dict()
@@ -53,7 +53,7 @@ class Exponent:
 
 @dataclass(frozen=True)
 class CurveSummary:
-    """Everything a sweep knows about one curve.
+    """The results of a sweep for one curve.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ class CurveSummary:
         """Records that a figure has a use for."""
         return self.n.size
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         curve = self.curve
-        facts = {
+        facts: dict[str, object] = {
             "curve": curve.name,
             "panel": curve.panel,
             "loss": loss_label(curve.loss),
@@ -149,7 +149,8 @@ class CurveSummary:
             "cells": self.planned,
             "left_out": self.left_out,
         }
-        return _plain(facts | {k: v for k, v in vars(self).items() if k not in _UNTOLD})
+        fields = {name: value for name, value in vars(self).items() if name not in _OMITTED}
+        return {name: _plain(value) for name, value in (facts | fields).items()}
 
 
 @door()
@@ -226,7 +227,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
         blocks={name: part.rate for name, part in parts.items() if part.rate is not None},
         note=loss.note,
         also={
-            label: _exponent(sizes, values, name, n_bootstrap=_RESAMPLES, shown=label)
+            label: _exponent(sizes, values, name, n_bootstrap=_RESAMPLES, label=label)
             for label, name in also.items()
         },
         cell_errors=_cell_rates(used, sizes, values),
@@ -235,17 +236,17 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     )
 
 
-def _columns_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
-    """All that a summary asks of cells of one shape, so that each row is read once."""
+def _columns_of(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
+    """All columns of a summary for cells of one shape, so that each row is read once."""
     columns_by_name = {name: shape.column(numbers, CERTIFICATE, name) for name in NUMBERS}
     columns_by_name["empty_cells"] = shape.column(numbers, LOSSES, "empty_cells")
     return columns_by_name | _values_of(shape, numbers) | _means_of(shape, numbers)
 
 
-def _values_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+def _values_of(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
     """Distances, parts of the loss and further losses of cells of one shape."""
 
-    def total(*path: Any) -> FloatArray:
+    def total(*path: str | int) -> FloatArray:
         parts = [shape.column(numbers, LOSSES, *path, i) for i in shape.entries(LOSSES, *path)]
         return np.sum(parts, axis=0) if parts else np.zeros(len(numbers))
 
@@ -271,7 +272,7 @@ def _evidence(store: Store, done: Cells, columns: Columns) -> Evidence:
     )
 
 
-def average_rates(n: IntArray, loss: FloatArray) -> dict[str, RateResult]:
+def average_rates(n: FloatArray | IntArray, loss: FloatArray) -> dict[str, RateResult]:
     """Rates of the mean and the median loss at each sample size.
 
     Papers fit a line to the logarithm of means; a median is not moved by a few fits that failed
@@ -294,12 +295,12 @@ def _cell_rates(used: Cells, sizes: Sizes, columns: Columns) -> dict[str, dict[s
     """Rate of each error within the Voronoi cells of each kind; no kind that no estimate has."""
     rates: dict[str, dict[str, Exponent]] = {}
     for kind in CELL_KINDS:
-        held = columns.take(f"{kind} held") > 0
-        if not held.any():
+        has_cells = columns.take(f"{kind} cells") > 0
+        if not has_cells.any():
             continue
-        at = sizes if held.all() else Sizes.of(used.n[held])
+        at = sizes if has_cells.all() else Sizes.of(used.n[has_cells])
         rates[kind] = {
-            name.removeprefix(f"{kind} error "): _cell_rate(at, columns.take(name)[held])
+            name.removeprefix(f"{kind} error "): _cell_rate(at, columns.take(name)[has_cells])
             for name in columns.names()
             if name.startswith(f"{kind} error ")
         }
@@ -313,7 +314,7 @@ def _cell_rate(sizes: Sizes, errors: FloatArray) -> Exponent:
     return _rate(sizes, errors, n_bootstrap=0)
 
 
-def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
+def _means_of(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
     """For each kind of Voronoi cell the mean of each error over an estimate's cells of that kind.
 
     NaN where one of them has no such error.
@@ -322,14 +323,14 @@ def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
     if not cells:
         return {}
 
-    def over_cells(*path: Any) -> FloatArray:
+    def over_cells(*path: str | int) -> FloatArray:
         return np.stack([shape.column(numbers, LOSSES, "cells", i, *path) for i in cells])
 
     sizes, means = over_cells("size"), {}
     for kind in CELL_KINDS:
         chosen = sizes > 1 if kind == "over" else sizes == 1
         count = chosen.sum(axis=0)
-        means[f"{kind} held"] = (count > 0).astype(np.float64)
+        means[f"{kind} cells"] = (count > 0).astype(np.float64)
         if not count.any():
             continue
         paths = {"mass": ("mass_error",), "expert": ("expert_error",)}
@@ -342,11 +343,11 @@ def _means_of(shape: Shape, numbers: Any) -> dict[str, FloatArray]:
 
 
 def _exponent(
-    sizes: Sizes, columns: Columns, name: str, n_bootstrap: int, shown: str = ""
+    sizes: Sizes, columns: Columns, name: str, n_bootstrap: int, label: str = ""
 ) -> Exponent:
     """The rate of a column."""
     if sizes.group.size and columns.lacking(name):
-        return Exponent(None, f"{shown or name} was not recorded")
+        return Exponent(None, f"{label or name} was not recorded")
     return _rate(sizes, columns.take(name), n_bootstrap=n_bootstrap)
 
 

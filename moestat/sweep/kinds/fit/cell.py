@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import Record, attempt, plain, settle
 
-_KEPT_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
+_CACHED_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
 
 
 def run_fit(spec: Spec, cell: Cell) -> Record:
@@ -42,7 +41,7 @@ def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Reco
     The time of a cell is its share of the batch's.
     """
     began = time.perf_counter()
-    jobs: list[Any] = [attempt(cell, lambda cell=cell: _job(spec, cell)) for cell in cells]
+    jobs = [attempt(cell, lambda cell=cell: _job(spec, cell)) for cell in cells]
     results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
     fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
     values = [
@@ -53,17 +52,17 @@ def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Reco
     return [settle(cell, value, seconds) for cell, value in zip(cells, values, strict=True)]
 
 
-def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, Any, FloatArray]:
+def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, np.ndarray, FloatArray]:
     """Inputs (m, d), responses (m,) and weights (m,) that a cell is fitted to.
 
     A weight says how often a row occurs: 1, or the counts of a lattice.
     """
-    draw = _kept_sample if spec.design.counted or cell.n <= _KEPT_ROWS else _sample
+    draw = _cached_sample if spec.design.counted or cell.n <= _CACHED_ROWS else _sample
     return draw(spec.text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
 
 
 def _job(spec: Spec, cell: Cell) -> FitJob:
-    """The data of a cell and how they are fitted."""
+    """The fit of a cell: its data, solver, starts and generator."""
     curve = spec.curve(cell.curve)
     family = spec.fitted_family(curve)
     return FitJob(
@@ -75,8 +74,8 @@ def _job(spec: Spec, cell: Cell) -> FitJob:
     )
 
 
-def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str, Any]:
-    """What the estimate of `cell` is and how far it lies from the truth."""
+def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str, object]:
+    """The estimate of `cell` and its distances from the truth, as values of a record."""
     if isinstance(results, Exception):
         raise results
     curve = spec.curve(cell.curve)
@@ -106,7 +105,7 @@ def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str,
     }
 
 
-def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, FloatArray]:
+def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, np.ndarray, FloatArray]:
     spec = as_fits(parse_spec(text), "data")
     law = spec.truths[truth]
     rng = np.random.default_rng(seed)
@@ -114,10 +113,10 @@ def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, Any, 
 
 
 # Curves on one truth see the same data and follow each other in the plan.
-_kept_sample = lru_cache(maxsize=3)(_sample)
+_cached_sample = lru_cache(maxsize=3)(_sample)
 
 
-def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
+def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, object]:
     """Distances of densities or regression functions, with their numerical errors."""
     pair = (results.family, results.theta, truth.family, truth.theta)
     distance_of = (
@@ -125,18 +124,18 @@ def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, Any]:
         if results.family.is_regression
         else distances(DISTANCES if spec.distances is None else spec.distances, *pair, spec.design)
     )
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name, distance in distance_of.items():
         values[name], values[f"{name}_error"] = plain(distance.value), plain(distance.error)
     return values
 
 
 def _further_losses(
-    curve: Curve, results: MoEResults, target: MixingMeasure, apart: dict[str, Any]
-) -> dict[str, Any]:
+    curve: Curve, results: MoEResults, target: MixingMeasure, apart: Mapping[str, object]
+) -> dict[str, object]:
     """Value of each further loss of the curve, by its label."""
 
-    def value(loss: Any) -> Any:
+    def value(loss: str | Mapping[str, object]) -> object:
         if loss == REGRESSION_ERROR:
             return apart["regression_error"]
         return plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
@@ -146,7 +145,7 @@ def _further_losses(
 
 def _cells(
     spec: Spec, truth: Truth, results: MoEResults, target: MixingMeasure, terms: VoronoiResult
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """One entry per true atom: the size of its cell and its errors, None where there are none."""
     experts = expert_errors(
         results.family, results.theta, truth.family, truth.theta, terms.assignment, spec.design

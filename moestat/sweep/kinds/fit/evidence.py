@@ -1,12 +1,12 @@
-"""Evidence: what the certificates of a curve's fits say about how far to trust its rate."""
+"""Evidence for a rate from the certificates of the curve's fits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray
 
@@ -26,7 +26,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the certificates of a curve's estimates say, over all sample sizes."""
+    """Summary of the certificates of a curve's estimates, over all sample sizes."""
 
     statuses: dict[str, int]  # how the solver ended, and how often
     condition: Spread | None  # condition number of the information; missing where it is singular
@@ -47,15 +47,14 @@ NUMBERS = ("condition", "agreement", "n_starts", "n_optima", "gain")
 
 def gather(
     columns: Mapping[str, FloatArray],
-    certified: Any,
+    certified: NDArray[np.bool_],
     statuses: Mapping[str, int],
     active: Mapping[str, int],
 ) -> Evidence:
     """The evidence of N estimates.
 
-    `columns` has for each of `NUMBERS` those of the estimates (N,), NaN where there is none;
-    `statuses` and `active` how solvers ended and parameters on a bound, each with the number of
-    estimates.
+    `columns` holds for each of `NUMBERS` an array (N,) with NaN where an estimate has no number.
+    `statuses` counts estimates by how the solver ended, `active` by parameter on a bound.
     """
     several = columns["n_starts"] > 1
     return Evidence(
@@ -78,9 +77,9 @@ def _counts(values: FloatArray) -> dict[int, int]:
 
 
 def _spread(values: FloatArray) -> Spread | None:
-    """Quantiles of the values that are there; None if none is."""
-    there = values[~np.isnan(values)]
-    if not there.size:
+    """Quantiles of the values that are not NaN; None without any."""
+    recorded = values[~np.isnan(values)]
+    if not recorded.size:
         return None
-    quantiles = [float(q) for q in np.quantile(there, [0.0, 0.25, 0.5, 0.75, 1.0])]
-    return Spread(there.size, values.size - there.size, *quantiles)
+    quantiles = [float(q) for q in np.quantile(recorded, [0.0, 0.25, 0.5, 0.75, 1.0])]
+    return Spread(recorded.size, values.size - recorded.size, *quantiles)

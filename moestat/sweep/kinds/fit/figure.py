@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from moestat.rates.plots import RateCurve, plot_rates
 from moestat.rates.style import WIDTHS, caption, legend_beside, new_figure, wrapped
@@ -14,10 +14,13 @@ from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.kinds.fit.words import share
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _ERROR = "regression error"
 
 
-def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Any:
+def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Figure:
     """Losses against sample sizes with their fitted rates.
 
     Curves of one panel share axes.  A single panel is as wide as two, with its legend beside it.
@@ -28,6 +31,7 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
     foot.  Draw and save it within `moestat.rates.style.style` of the same size.
     """
     from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
 
     panels: dict[tuple[str, str], list[CurveSummary]] = {}
     for summary in summaries:
@@ -39,30 +43,31 @@ def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") ->
         raise SweepError("there is nothing to plot: no estimate enters a rate yet")
     rows, columns = _grid(panels, size)
     tallest = max(len(curves) for curves in panels.values())
-    whole = WIDTHS[size]
-    width = 4.8 if whole is None else whole / columns
+    figure_width = WIDTHS[size]
+    width = 4.8 if figure_width is None else figure_width / columns
     height = 0.75 * width + (0.22 if size == "screen" else 0.3) * (tallest + 2)
     alone = size == "screen" and len(panels) == 1
     if alone:
         width, height = 2.0 * width, max(width, 0.4 * (tallest + 2))
     heading = wrapped(figure_text(title), width * columns, 1.2 * rcParams["font.size"])
     figure = new_figure(width * columns, height * rows, heading)
-    weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # it has no other
+    weight = "normal" if "cmr10" in rcParams["font.family"] else "bold"  # cmr10 has no other
     for position, ((name, what), curves) in enumerate(sorted(panels.items()), 1):
         axes = figure.add_subplot(rows, columns, position)
         marks = _error_curve if what else _rate_curve
         plot_rates([marks(summary) for summary in curves], ax=axes)
         axes.set_ylabel("regression error $L_2(\\mu)$" if what else _loss_axis(curves))
         # The legend stands outside the axes: a title there hides no data and no other label.
-        legend: Any = legend_beside(axes, 0.36 * width) if alone else axes.get_legend()
+        legend = legend_beside(axes, 0.36 * width) if alone else axes.get_legend()
+        assert legend is not None
         title = ": ".join(part for part in (panel_label(name), what) if part)
-        legend.set_title(figure_text(title) or None, prop={"weight": weight})
+        legend.set_title(figure_text(title), prop=FontProperties(weight=weight))
         legend.set_alignment("left")
     caption(figure, _caption(summaries))
     return figure
 
 
-def _grid(panels: Mapping[tuple[str, str], Any], size: str) -> tuple[int, int]:
+def _grid(panels: Collection[tuple[str, str]], size: str) -> tuple[int, int]:
     """Rows and columns of panels."""
     if any(what for _, what in panels) and size != "single":
         rows = len({name for name, _ in panels})
@@ -80,9 +85,9 @@ _WORDS = {"softmax", "gaussian", "competition", "top", "dense", "orbit", "identi
 def _loss_axis(curves: Sequence[CurveSummary]) -> str:
     """Symbols and names of the losses of a panel."""
     names = dict.fromkeys(loss_label(summary.curve.loss) for summary in curves)
-    # A line a loss: names of several are longer than the axis.
-    shown = ",\n".join(f"{s} ({name})" if (s := loss_symbol(name)) else name for name in names)
-    return f"Voronoi loss {shown}" if len(names) == 1 else shown
+    # One line for each loss: names of several are longer than the axis.
+    text = ",\n".join(f"{s} ({name})" if (s := loss_symbol(name)) else name for name in names)
+    return f"Voronoi loss {text}" if len(names) == 1 else text
 
 
 def loss_symbol(label: str) -> str:
@@ -106,7 +111,7 @@ def loss_symbol(label: str) -> str:
 
 
 def _caption(summaries: Sequence[CurveSummary]) -> str:
-    """What the marks are, of those that occur."""
+    """An explanation of the marks that occur in the figure."""
     parts = [
         "Markers: geometric means, which the solid lines are fitted to; bars: their 95% intervals"
         " over replicates"

@@ -25,7 +25,7 @@ from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, l
 from moestat.sweep.spec.keys import HEAD
 from moestat.sweep.spec.limits import check_cells
 from moestat.sweep.spec.sizes import read_sizes
-from moestat.sweep.spec.tables import Table, shown
+from moestat.sweep.spec.tables import Table, short_text
 
 _SOLVER = {"name": "newton"}
 _SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
@@ -39,7 +39,7 @@ def parse_fits(top: Table, text: str) -> Spec:
     given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
     values = {**head, **top.read(TOP)}
     top.finish()
-    target, most = _adaptive(top, values)
+    target, max_replicates = _adaptive(top, values)
     design = top.build("design", make_design, values["design"])
     truths = {name: read_truth(name, values) for name, values in given["truth"].items()}
     curves = tuple(
@@ -56,7 +56,7 @@ def parse_fits(top: Table, text: str) -> Spec:
         curves=curves,
         text=text,
         target_slope_halfwidth=target,
-        max_replicates=most,
+        max_replicates=max_replicates,
         distances=_distances(top, values),
     )
     check_cells(spec.n_cells // spec.replicates * spec.most_replicates)
@@ -70,10 +70,10 @@ def check_fits(spec: Spec) -> None:
 
 
 def _adaptive(top: Table, values: Mapping[str, Any]) -> tuple[float | None, int | None]:
-    """Half-width that the slopes' intervals should have, and the most replicates for it."""
-    target, most = values["target_slope_halfwidth"], values["max_replicates"]
+    """Half-width that the slopes' intervals should have, and the limit of the replicates."""
+    target, limit = values["target_slope_halfwidth"], values["max_replicates"]
     if target is None:
-        if most is not None:
+        if limit is not None:
             raise top.error("max_replicates", "needs target_slope_halfwidth, too")
         return None, None
     if target <= 0:
@@ -81,11 +81,11 @@ def _adaptive(top: Table, values: Mapping[str, Any]) -> tuple[float | None, int 
     replicates = values["replicates"]
     if replicates < 2:
         raise top.error("target_slope_halfwidth", "needs replicates >= 2 to judge an interval by")
-    if most is None:
+    if limit is None:
         raise top.error("max_replicates", "is missing")
-    if most < replicates:
-        raise top.error("max_replicates", f"must be an integer >= {replicates}, got {most}")
-    return target, most
+    if limit < replicates:
+        raise top.error("max_replicates", f"must be an integer >= {replicates}, got {limit}")
+    return target, limit
 
 
 def _distances(top: Table, values: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -96,7 +96,7 @@ def _distances(top: Table, values: Mapping[str, Any]) -> tuple[str, ...] | None:
         given.count(name) > (name in DISTANCES) for name in given
     ):
         known = ", ".join(map(repr, DISTANCES))
-        raise top.error("distances", f"must be a list of some of {known}, got {shown(given)}")
+        raise top.error("distances", f"must be a list of some of {known}, got {short_text(given)}")
     return tuple(given)
 
 
@@ -107,11 +107,11 @@ def _non_empty(top: Table, key: str, kind: type) -> Any:
     value = top.take(key)
     if not isinstance(value, kind) or not value:
         shape = "tables [truth.NAME]" if key == "truth" else "tables [[curve]]"
-        raise top.error(key, f"must be one or more {shape}, got {shown(value)}")
+        raise top.error(key, f"must be one or more {shape}, got {short_text(value)}")
     return value
 
 
-def read_truth(name: str, values: Any) -> Truth:
+def read_truth(name: str, values: object) -> Truth:
     """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
     table = Table(values, f"truth {name!r}")
     likelihood = table.text("likelihood", "multinomial")
@@ -129,7 +129,7 @@ def read_truth(name: str, values: Any) -> Truth:
     per_expert = blocks[one_per_expert]
     if not isinstance(per_expert, list) or not per_expert:
         raise table.error(
-            one_per_expert, f"must list one number per expert, got {shown(per_expert)}"
+            one_per_expert, f"must list one number per expert, got {short_text(per_expert)}"
         )
     model = model.with_experts(len(per_expert))
     theta = table.build("", model.pack, blocks)
@@ -156,7 +156,7 @@ def _check_active(table: Table, key: str, model: Family) -> None:
         raise table.error(key, f"keeps {active} active of {model.n_experts} experts")
 
 
-def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
+def _curve(position: int, values: object, truths: Mapping[str, Truth]) -> Curve:
     table = Table(values, f"curve {position}")
     name = table.text("name")
     table.label = f"curve {name!r}"
@@ -173,7 +173,9 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
     values_of_keys = {"name": name, "truth": truth, "loss": loss, "n": n, **table.read(CURVE)}
     table.finish()
     if not isinstance(values_of_keys["also"], list):
-        raise table.error("also", f"must be a list of losses, got {shown(values_of_keys['also'])}")
+        raise table.error(
+            "also", f"must be a list of losses, got {short_text(values_of_keys['also'])}"
+        )
     if values_of_keys["solver"] is None:
         values_of_keys["solver"] = _SQUARES_SOLVER if true_family.is_regression else _SOLVER
     values_of_keys["starts"] = (
@@ -183,7 +185,7 @@ def _curve(position: int, values: Any, truths: Mapping[str, Truth]) -> Curve:
 
 
 def _losses_that_fit(fitted: Family) -> str:
-    """What an error about a loss ends with."""
+    """The end of an error message about a loss: the losses that fit the family."""
     names = ", ".join(repr(loss_label(loss)) for loss in suitable_losses(fitted)) or "none"
     return f"losses that fit gate {fitted.gate.name!r} with this likelihood: {names}"
 

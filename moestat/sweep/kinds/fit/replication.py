@@ -51,25 +51,25 @@ def entering_cells(curve: Curve, cells: Cells) -> Cells:
 
 
 def _follow(spec: AnySpec, curve: Curve, cells: Cells) -> Replication:
-    """Round after round, as far as the results go."""
-    target, most = spec.target_slope_halfwidth, spec.most_replicates
+    """The replicates of a curve after all rounds that the results complete."""
+    target, limit = spec.target_slope_halfwidth, spec.most_replicates
     assert target is not None
     count, halfwidth = spec.replicates, None
     while True:
-        seen = cells.where(cells.replicate < count)
-        if seen.size < count * len(spec.sizes_of(curve)):
+        results = cells.where(cells.replicate < count)
+        if results.size < count * len(spec.sizes_of(curve)):
             why = "first round" if halfwidth is None else f"half-width was {halfwidth:.3g}"
             return Replication(count, halfwidth, False, f"{why}, target {target:g}")
-        halfwidth = _halfwidth(curve, seen)
+        halfwidth = _halfwidth(curve, results)
         if halfwidth is not None and halfwidth <= target:
             why = f"half-width {halfwidth:.3g} is within the target {target:g}"
             return Replication(count, halfwidth, True, why)
-        if count >= most:
+        if count >= limit:
             reached = "there is no interval" if halfwidth is None else f"half-width {halfwidth:.3g}"
             why = f"max_replicates; {reached}, target {target:g}"
             return Replication(count, halfwidth, True, why)
         needed = 2 * count if halfwidth is None else math.ceil(count * (halfwidth / target) ** 2)
-        count = min(max(needed, count + 1), 2 * count, most)
+        count = min(max(needed, count + 1), 2 * count, limit)
 
 
 def _halfwidth(curve: Curve, cells: Cells) -> float | None:

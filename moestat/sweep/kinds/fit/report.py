@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
@@ -145,7 +144,7 @@ def _replicates(summaries: Sequence[CurveSummary]) -> str:
 
 
 def _truth_row(name: str, truth: Truth, design: Design) -> list[str]:
-    """What the information at a truth says."""
+    """The row of a truth: eigenvalue, condition, sample size and null directions."""
     family = truth.family
     if family.n_features not in _NODES:
         return [name, *[_DASH] * 3, f"not computed for {family.n_features} inputs"]
@@ -234,15 +233,18 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     if summary.replication.why:
         yield "replicates", f"{summary.replication.replicates}: {summary.replication.why}"
     if evidence.statuses:
-        yield "solver ended with", _counted(evidence.statuses, done)
+        yield "solver ended with", _count_shares(evidence.statuses, done)
     if evidence.condition:
         yield "condition number", _spread(evidence.condition, ".1e", "infinite")
-    yield "parameters on a bound", _counted(evidence.active, done) if evidence.active else "none"
+    yield (
+        "parameters on a bound",
+        _count_shares(evidence.active, done) if evidence.active else "none",
+    )
     if evidence.agreement:
-        yield "starts per fit", _counted(evidence.n_starts, done)
+        yield "starts per fit", _count_shares(evidence.n_starts, done)
         yield "share of starts at the best fit", _spread(evidence.agreement, ".2f", "unknown")
     if evidence.n_optima:
-        yield "distinct certified optima", _counted(evidence.n_optima, done)
+        yield "distinct certified optima", _count_shares(evidence.n_optima, done)
     if evidence.gains:
         yield "gain left in uncertified fits", _spread(evidence.gains, ".1e", "unknown")
     if summary.rate is not None:
@@ -335,7 +337,7 @@ def _stated(value: float | None) -> str:
     return _DASH if value is None else f"{value:g}"
 
 
-def _counted(counts: Mapping[Any, int], total: int) -> str:
+def _count_shares(counts: Mapping[str, int] | Mapping[int, int], total: int) -> str:
     """Values with the share of fits that have them."""
     return ", ".join(f"{value} ({share(count, total)})" for value, count in counts.items())
 
@@ -348,11 +350,11 @@ def _spread(spread: Spread, form: str, missing: str) -> str:
     return text + (f", {missing} in {spread.missing} fits" if spread.missing else "")
 
 
-def _options(options: Mapping[str, Any]) -> str:
+def _options(options: Mapping[str, object]) -> str:
     """A table of a spec on one line, its name first."""
-    rest = ", ".join(f"{key} = {value}" for key, value in options.items() if key != "name")
+    settings = ", ".join(f"{key} = {value}" for key, value in options.items() if key != "name")
     name = str(options.get("name", ""))
-    return f"{name} ({rest})" if name and rest else name or rest
+    return f"{name} ({settings})" if name and settings else name or settings
 
 
 _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.metrics.losses import make_loss, voronoi_terms
+from moestat.model.family import Family
+from moestat.model.measure import MixingMeasure
 from moestat.rates.rate import RateResult, fit_rate
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.analysis import average_rates
@@ -38,10 +39,10 @@ class Scores:
 
     def finite(self, label: str) -> tuple[IntArray, FloatArray]:
         """Sample sizes and losses of the estimates that are measures."""
-        held = np.isfinite(self.losses[label])
-        return self.n[held], self.losses[label][held]
+        is_measure = np.isfinite(self.losses[label])
+        return self.n[is_measure], self.losses[label][is_measure]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
             "curve": self.curve,
@@ -60,10 +61,10 @@ class Scores:
 def score(spec: AnySpec, path: str | Path) -> list[Scores]:
     """The losses of the estimates in an .npz file, by curve of a spec of fits.
 
-    For a curve that it has estimates of it holds an array ``CURVE/n`` of shape (N,) and one array
-    ``CURVE/BLOCK`` for each block of the fitted family, of shape (N, k) or (N, k, d); with one
-    curve in the spec ``CURVE/`` may be left out.  Parameters that gates do not see, translations of
-    the softmax gate's, need not be pinned.
+    For each curve with estimates the file holds an array ``CURVE/n`` of shape (N,) and one array
+    ``CURVE/BLOCK`` for each block of the fitted family, of shape (N, k) or (N, k, d).  With one
+    curve in the spec ``CURVE/`` may be left out.  Parameters that a gate does not depend on, such
+    as a translation of the softmax gate's, need not be pinned.
     """
     spec = as_fits(spec, "score")
     arrays = _arrays(Path(path))
@@ -74,13 +75,15 @@ def score(spec: AnySpec, path: str | Path) -> list[Scores]:
     for name in sorted(names - {curve.name for curve in spec.curves}):
         known = ", ".join(repr(curve.name) for curve in spec.curves)
         raise SweepError(f"{path}: unknown curve {name!r}; curves of the spec: {known}")
-    return [_scored(spec, curve, arrays, str(path)) for curve in spec.curves if curve.name in names]
+    return [
+        _score_curve(spec, curve, arrays, str(path)) for curve in spec.curves if curve.name in names
+    ]
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
     except (OSError, ValueError, BadZipFile, AttributeError) as error:
         reason = "is not an .npz file"
         if isinstance(error, OSError) and error.strerror:
@@ -88,7 +91,7 @@ def _arrays(path: Path) -> dict[str, Any]:
         raise SweepError(f"cannot read the estimates {path}: {reason}") from None
 
 
-def _scored(spec: Spec, curve: Curve, arrays: Mapping[str, Any], path: str) -> Scores:
+def _score_curve(spec: Spec, curve: Curve, arrays: Mapping[str, np.ndarray], path: str) -> Scores:
     fitted, target = spec.fitted_family(curve), spec.target(curve)
     blocks = {
         name.rpartition("/")[2]: array
@@ -114,7 +117,10 @@ def _scored(spec: Spec, curve: Curve, arrays: Mapping[str, Any], path: str) -> S
     return Scores(curve.name, n.astype(np.int64), losses)
 
 
-def _measures(fitted: Any, blocks: Mapping[str, Any], size: int, label: str) -> Iterable[Any]:
+def _measures(
+    fitted: Family, blocks: Mapping[str, np.ndarray], size: int, label: str
+) -> Iterable[MixingMeasure | None]:
+    """The measure of each estimate; None where a mass is 0 or infinite."""
     for i in range(size):
         try:
             theta = fitted.pack({block: array[i] for block, array in blocks.items()})

@@ -42,7 +42,7 @@ class Truth:
     noise: float | None = None
 
     @cached_property
-    def law(self) -> dict[str, Any]:
+    def law(self) -> dict[str, object]:
         """Plain data that determine the law of Y given X: axes, sizes and parameters."""
         blocks = self.family.unpack(self.theta)
         return {
@@ -63,9 +63,9 @@ class Curve:
     name: str  # unique name; the label in tables and figures
     truth: str  # name of the truth; its family is fitted, with `n_experts` experts
     n_experts: int  # number of fitted experts k
-    loss: Any  # Voronoi loss, as `moestat.metrics.losses.make_loss` takes it
+    loss: str | Mapping[str, object]  # Voronoi loss, as `moestat.metrics.losses.make_loss` takes it
     # Tables of `moestat.solvers.make_solver` and `moestat.estimation.starts.make_starts`.
-    solver: Mapping[str, Any]
+    solver: Mapping[str, object]
     starts: Mapping[str, Any]
     # Whether only certified fits enter the rate.  False replays a published procedure.
     require_certificate: bool = True
@@ -74,9 +74,11 @@ class Curve:
     # Slope that a paper reports; shown beside the measured one, never used.
     published: float | None = None
     # Further losses of the same fits, each as `loss`, or ``"regression-error"``.
-    also: tuple[Any, ...] = ()
+    also: tuple[str | Mapping[str, object], ...] = ()
     note: str = ""  # what a reader should know about the curve; reports show it
-    gate: Any = None  # gate of the fitted family; None for the truth's
+    gate: str | Mapping[str, object] | None = (
+        None  # gate of the fitted family; None for the truth's
+    )
     # Name of the truth that losses compare with, where it is not the one of the data: a best
     # approximation by the fitted family.
     target: str | None = None
@@ -155,7 +157,7 @@ class Spec(SweepSpec[Curve]):
         return curve.n or self.sizes
 
     @cached_property
-    def design_table(self) -> dict[str, Any]:
+    def design_table(self) -> dict[str, object]:
         """Plain data of the design, defaults filled in."""
         return {
             "law" if key == "name" else key: float(value) if isinstance(value, int) else value
@@ -185,11 +187,11 @@ class Spec(SweepSpec[Curve]):
         )
 
     @property
-    def _distances_table(self) -> dict[str, Any]:
+    def _distances_table(self) -> dict[str, object]:
         """Nothing for all distances: older stores know no such key."""
         return {} if self.distances is None else {"distances": list(self.distances)}
 
-    def curve_identity(self, curve: Curve) -> dict[str, Any]:
+    def curve_identity(self, curve: Curve) -> dict[str, object]:
         """Plain data that the cells of `curve` depend on, apart from seed, n and replicate.
 
         The names of the curve and of its truth are not in it.
@@ -237,7 +239,7 @@ class Spec(SweepSpec[Curve]):
         return replace(fitted, box={**fitted.box, **box})
 
     def scored(self, curve: Curve) -> Truth:
-        """What the losses of `curve` compare with."""
+        """The truth that the losses of `curve` compare estimates with."""
         return self.truths[curve.target or curve.truth]
 
     def target(self, curve: Curve) -> MixingMeasure:
@@ -254,14 +256,14 @@ class Spec(SweepSpec[Curve]):
 
 
 def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
-    """A spec of fits as what it is; one of another kind is refused: `what` is for fits."""
+    """Return a spec of fits with its type; refuse a spec of another kind, as `what` is for fits."""
     if not isinstance(spec, Spec):
         raise SweepError(f"{what}: for sweeps of fits, got one of kind {spec.kind!r}")
     return spec
 
 
 def doubts(spec: AnySpec) -> list[str]:
-    """Sentences about what may not be meant in a spec of any kind; none for most."""
+    """Sentences about likely mistakes in a spec of any kind; usually none."""
     if not isinstance(spec, Spec):
         return []
     stopping = [
@@ -277,7 +279,7 @@ def doubts(spec: AnySpec) -> list[str]:
     ]
 
 
-def loss_label(loss: Any) -> str:
+def loss_label(loss: str | Mapping[str, object]) -> str:
     """Name of a loss in tables, with its options, from a loss as a spec gives it.
 
     Examples
@@ -295,18 +297,18 @@ def loss_label(loss: Any) -> str:
     return str(loss["name"]) + "".join(options)
 
 
-def _truth_table(truth: Truth) -> dict[str, Any]:
+def _truth_table(truth: Truth) -> dict[str, object]:
     """Plain data of a truth: its law, and the bounds of the fits."""
     return {**truth.law, "bounds": {key: list(pair) for key, pair in truth.bounds.items()}}
 
 
 def _curve_table(curve: Curve) -> dict[str, Any]:
     """Plain data of a curve, without the words that only tables and figures show."""
-    table = _plain(asdict(curve))
-    return {key: item for key, item in table.items() if key not in _WORDS and item is not None}
+    table = {key: _plain(item) for key, item in asdict(curve).items() if key not in _WORDS}
+    return {key: item for key, item in table.items() if item is not None}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Mappings and tuples as dicts and lists, for JSON."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}

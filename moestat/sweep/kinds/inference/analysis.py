@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -51,30 +50,30 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
     shares = {name: float(np.mean(answered)) for name, answered in by_item.items()}
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     answers = [answered for answered in values if answered]
-    asked = sum(len(items) if len(items) > 1 else _width(outcomes) for items in outcomes)
+    n_items = sum(len(items) if len(items) > 1 else _width(outcomes) for items in outcomes)
     return Share(
         count,
         float(np.mean(means)),
         error,
         (low, shares[low]),
         (high, shares[high]),
-        1.0 - sum(map(len, answers)) / asked,
+        1.0 - sum(map(len, answers)) / n_items,
     )
 
 
-def _width(outcomes: Sequence[Mapping[str, Any]]) -> int:
-    """Items of a replicate with a fit: one without has a single item that says so."""
+def _width(outcomes: Sequence[Mapping[str, float | None]]) -> int:
+    """Number of items of a replicate with a fit; a replicate without a fit has a single item."""
     return max(map(len, outcomes))
 
 
 @dataclass(frozen=True)
 class InferenceSummary(Outcomes):
-    """Everything a sweep knows about one curve, beside what `Outcomes` says."""
+    """The results of a sweep for one curve, in addition to `Outcomes`."""
 
     # By procedure and label, the shares at each place.
     shares: Mapping[tuple[str, str], Mapping[float, Share]] = field(repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
             **super().as_dict(),
@@ -95,7 +94,7 @@ def summarise_inference(store: Store) -> list[InferenceSummary]:
 
 def _summary(spec: InferenceSpec, curve: RunCurve, records: Sequence[Record]) -> InferenceSummary:
     done = [record for record in records if record.status == DONE]
-    outcomes: dict[tuple[str, str], dict[float, list[Any]]] = {}
+    outcomes: dict[tuple[str, str], dict[float, list[Mapping[str, float | None]]]] = {}
     for record in sorted(done, key=lambda record: record.n):
         for name in PROCEDURES:
             for label, items in record.losses.get(name, {}).items():

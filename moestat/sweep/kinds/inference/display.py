@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -16,6 +16,9 @@ from moestat.sweep.kinds.runs.outcomes import drawable, spec_of
 from moestat.sweep.kinds.runs.pages import page_head, remarks
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
@@ -94,14 +97,14 @@ def _band_reading(summary: InferenceSummary) -> list[str]:
 
 def _choice_readings(summary: InferenceSummary) -> list[str]:
     """Which criteria choose the right number the most often, at each place."""
-    right = {
+    places_by_criterion = {
         label.removesuffix(_RIGHT): places
         for (_, label), places in summary.shares.items()
         if label.endswith(_RIGHT)
     }
     out = []
-    for x in sorted({x for places in right.values() for x in places}):
-        shares = {label: places[x] for label, places in right.items() if x in places}
+    for x in sorted({x for places in places_by_criterion.values() for x in places}):
+        shares = {label: places[x] for label, places in places_by_criterion.items() if x in places}
         best = max(share.mean for share in shares.values())
         near = [
             f"{label} ({_percent(share)})"
@@ -137,15 +140,20 @@ def inference_table(
     return table
 
 
-def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str = "screen") -> Any:
+def draw_inference(
+    title: str, summaries: Sequence[InferenceSummary], size: str = "screen"
+) -> Figure:
     """Shares along the x-axis with twice their Monte Carlo errors, one panel per curve."""
     from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties
 
-    shown = drawable(summaries)
-    tallest = max(len(summary.shares) for summary in shown)
-    figure = new_figure(4.4 * len(shown), 4.2 + 0.2 * tallest, figure_text(title))
+    summaries = drawable(summaries)
+    tallest = max(len(summary.shares) for summary in summaries)
+    figure = new_figure(4.4 * len(summaries), 4.2 + 0.2 * tallest, figure_text(title))
     shaded = False
-    for axes, summary in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+    for axes, summary in zip(
+        figure.subplots(1, len(summaries), squeeze=False)[0], summaries, strict=True
+    ):
         nominal = {PROCEDURES[name].nominal for name, _ in summary.shares}
         shaded = shaded or bool(nominal - {None})
         for value in (value for value in nominal if value is not None):
@@ -169,9 +177,9 @@ def draw_inference(title: str, summaries: Sequence[InferenceSummary], size: str 
         axes.set_xlabel(summary.axis)
         axes.set_ylabel("share of data sets")
         plain_axes(axes)
-        legend = legend_above(axes)
+        legend = legend_above(axes, *axes.get_legend_handles_labels())
         name = wrapped(figure_text(summary.curve.name), 3.6, rcParams["font.size"])
-        legend.set_title(name, prop={"weight": "bold"})
+        legend.set_title(name, prop=FontProperties(weight="bold"))
         legend.set_alignment("left")
     caption(figure, _FOOT + (_NOMINAL if shaded else ""))
     return figure

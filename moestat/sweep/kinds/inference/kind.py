@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.sweep.kinds.inference.analysis import summarise_inference
@@ -15,7 +13,7 @@ from moestat.sweep.kinds.runs.kind import kind_of_runs
 from moestat.sweep.spec.plan import Cell
 
 
-def measure_trial(spec: InferenceSpec, cell: Cell) -> dict[str, Any]:
+def measure_trial(spec: InferenceSpec, cell: Cell) -> dict[str, object]:
     """Judge the procedures of one cell: procedure -> label -> item -> value under ``losses``."""
     trial = spec.run(spec.curve(cell.curve), cell.n)
     observed = Observed(

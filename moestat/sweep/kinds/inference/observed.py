@@ -23,7 +23,7 @@ from moestat.sweep.kinds.inference.trial import Trial
 from moestat.sweep.spec.identity import digest
 
 Outcomes = Mapping[str, Mapping[str, float | None]]
-"""What procedures did: label -> item -> 1, 0 or a share; None where a procedure gave no answer."""
+"""Outcomes of procedures: label -> item -> 1, 0 or a share; None where there is no answer."""
 
 _INPUT_NODES = 100
 _RESPONSE_NODES = 40
@@ -34,7 +34,7 @@ _MANY = 1e6
 def _quiet(
     family: Family, X: FloatArray, y: FloatArray, starts: list[StartRule], rng: Seed = None
 ) -> MoEResults:
-    """A fit that warns of nothing: the certificate is asked."""
+    """A fit without warnings; the certificate is checked instead."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         return fit(family, X, y, starts=starts, rng=rng, threads=1)

@@ -33,7 +33,7 @@ FIELDS = declared(
 class InferenceSpec(RunsSpec[Trial]):
     """A sweep of inference; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
-    def made(self, fields: Mapping[str, Any]) -> Trial:
+    def build_run(self, fields: Mapping[str, Any]) -> Trial:
         """The trial with these fields."""
         names = fields.get("procedures")
         if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):
@@ -48,8 +48,8 @@ class InferenceSpec(RunsSpec[Trial]):
         """A sample and its resample while they are fitted."""
         return 2.0 * memory_of(run.n * run.group_size, run.truth.family.n_features)
 
-    def stamped(
-        self, run: Trial, fields: Mapping[str, Any], replicate: int
+    def stamp_run(
+        self, run: Trial, fields: Mapping[str, object], replicate: int
     ) -> tuple[int, int, str]:
         """Data seed, seed of the run and identity of a cell.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.networks import Weights, evaluate, expert_errors, train
@@ -16,7 +14,7 @@ from moestat.sweep.spec.plan import Cell
 _MARGINS = {"smallest": 0.0, "lower": 0.05, "median": 0.5}
 
 
-def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, Any]:
+def measure_network(spec: NetworkSpec, cell: Cell) -> dict[str, object]:
     """Train and measure the network of one cell: values of its record."""
     run = spec.run(spec.curve(cell.curve), cell.n)
     data_rng, test_rng = np.random.default_rng(cell.data_seed).spawn(2)

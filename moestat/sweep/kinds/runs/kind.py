@@ -22,28 +22,28 @@ def kind_of_runs(
     what: str,
     fields: Sequence[Key],
     build: Callable[..., S],
-    measure: Callable[[S, Cell], dict[str, Any]],
-    **shown: Any,
+    measure: Callable[[S, Cell], dict[str, object]],
+    **views: Any,
 ) -> Kind[S, Any]:
     """A kind whose cells are `what`, with these fields.
 
-    `build` is the class of its specs, `measure` gives the values of a cell's record, and `shown`
+    `build` is the class of its specs, `measure` gives the values of a cell's record, and `views`
     are the functions of `Kind` that show them.
     """
     return Kind(
         name=name,
         keys=keys_of(what, fields),
         parse=partial(parse_runs, keys=fields, build=partial(build, kind=name)),
-        run_cell=_measured(measure),
-        **shown,
+        run_cell=_runner(measure),
+        **views,
     )
 
 
-def _measured(measure: Callable[[S, Cell], dict[str, Any]]) -> Callable[[S, Cell], Record]:
+def _runner(measure: Callable[[S, Cell], dict[str, object]]) -> Callable[[S, Cell], Record]:
     """``run_cell(spec, cell)`` of a kind: the record of what `measure` returns, or raises."""
 
     def run_cell(spec: S, cell: Cell) -> Record:
-        def compute() -> dict[str, Any]:
+        def compute() -> dict[str, object]:
             values = measure(spec, cell)
             pack(values)  # what a row cannot hold, such as NaN, fails the cell and not its sweep
             return values

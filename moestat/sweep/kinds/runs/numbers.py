@@ -29,22 +29,22 @@ class NumbersSpec(RunsSpec[dict[str, Any]]):
 
     keys: tuple[Key, ...] = ()
 
-    def made(self, fields: Fields) -> dict[str, Any]:
+    def build_run(self, fields: Fields) -> dict[str, Any]:
         """The fields, defaults filled in."""
         for key in self.keys:
             if key.required and key.name not in fields:
                 raise ValueError(f"{key.name} is missing")
-        made = {key.name: fields.get(key.name, key.default) for key in self.keys}
+        values = {key.name: fields.get(key.name, key.default) for key in self.keys}
         for key in self.keys:
             if key.choices:
-                one_of(key.name, made[key.name], key.choices)
-        return made
+                one_of(key.name, values[key.name], key.choices)
+        return values
 
     def bytes_of(self, run: Fields) -> float:
-        """Nothing is known."""
+        """The memory is not known and counts as 0."""
         return 0.0
 
-    def stamped(self, run: Fields, fields: Fields, replicate: int) -> tuple[int, int, str]:
+    def stamp_run(self, run: Fields, fields: Fields, replicate: int) -> tuple[int, int, str]:
         """Curves share the seed of the data at a place, and replicates the other one."""
         data = {self.axis: run[self.axis]}
         return (
@@ -99,11 +99,11 @@ def kind_of_numbers(
         check_kind("keys", key, Key, "declarations moestat.sweep.Key")
     check_kind("metrics", metrics, Metrics, "moestat.sweep.Metrics")
 
-    def of_cell(spec: NumbersSpec, cell: Cell) -> dict[str, Any]:
+    def measure_cell(spec: NumbersSpec, cell: Cell) -> dict[str, object]:
         fields = spec.run(spec.curve(cell.curve), cell.n)
         seeds = cell.data_seed, cell.fit_seed
         losses = dict(measure(fields, *(np.random.default_rng(seed) for seed in seeds)))
         return {"loss": losses[metrics.shown[0]], "losses": losses}
 
     build = partial(NumbersSpec, keys=tuple(keys))
-    return kind_of_runs(name, what, keys, build, of_cell, **metrics.shows)
+    return kind_of_runs(name, what, keys, build, measure_cell, **metrics.shows)

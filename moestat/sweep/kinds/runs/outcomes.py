@@ -36,7 +36,7 @@ class Outcomes:
         """Records that a figure has a use for."""
         return self.done
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
             "curve": self.curve.name,
@@ -52,11 +52,11 @@ T = TypeVar("T", bound=Outcomes)
 
 
 def drawable(summaries: Sequence[T]) -> list[T]:
-    """The curves that a figure has a use for, at least one."""
-    shown = [summary for summary in summaries if summary.drawable]
-    if not shown:
+    """The curves that a figure can show, at least one."""
+    curves = [summary for summary in summaries if summary.drawable]
+    if not curves:
         raise SweepError("there is nothing to plot: no cell has a result yet")
-    return shown
+    return curves
 
 
 def records_by_curve(store: Store) -> Mapping[str, Sequence[Record]]:

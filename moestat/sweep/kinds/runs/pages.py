@@ -1,4 +1,4 @@
-"""What the pages of sweeps without rates have in common."""
+"""Parts that the pages of sweeps without rates have in common."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def page_head(
     planned: str,
     numbers: str,
     figure: str | None,
-    shown: str = "",
+    content: str = "",
 ) -> list[str]:
     """Title, provenance and picture of a page, by paragraph.
 
-    `planned` says how many runs there are of what, `numbers` what the numbers are, `shown` what is
-    in the picture, else the title.
+    `planned` says how many runs there are of what, `numbers` what the numbers are, `content`
+    what is in the picture, by default the title.
     """
     settled = sum(summary.done + summary.failed for summary in summaries)
     return [
         f"# {markdown_text(spec.title)}",
         f"{planned}, seed {spec.seed}.  Spec {spec.digest[:12]}; {settled} of {spec.n_cells} cells"
         f" have results.  Numbers are {numbers}.",
-        *([f"![{shown or markdown_text(spec.title)}](<{figure}>)"] if figure else []),
+        *([f"![{content or markdown_text(spec.title)}](<{figure}>)"] if figure else []),
     ]
 
 

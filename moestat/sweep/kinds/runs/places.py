@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
@@ -18,6 +18,10 @@ from moestat.sweep.kinds.runs.spec import RunCurve, RunsSpec
 from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
@@ -35,12 +39,12 @@ class Place:
 
 @dataclass(frozen=True)
 class PlacesSummary(Outcomes):
-    """Everything a sweep knows about one curve, beside what `Outcomes` says."""
+    """The results of a sweep for one curve, in addition to `Outcomes`."""
 
-    # For each metric what the runs say, by place.
+    # For each metric its values over the runs, by place.
     metrics: dict[str, dict[float, Place]] = field(repr=False)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
             **super().as_dict(),
@@ -71,7 +75,9 @@ class Metrics:
 
     words: Mapping[str, str]
     shown: tuple[str, ...]
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, Any])
+    limits: Mapping[str, tuple[float, float]] = field(
+        default_factory=dict[str, tuple[float, float]]
+    )
     note: str = ""
     cut: str = ""
 
@@ -108,7 +114,7 @@ class Metrics:
         table.caption = f"mean {_PLUS_MINUS} standard deviation over runs; there are no rates"
         return table
 
-    def draw(self, title: str, summaries: Sequence[PlacesSummary], size: str = "screen") -> Any:
+    def draw(self, title: str, summaries: Sequence[PlacesSummary], size: str = "screen") -> Figure:
         """A figure of the metrics along the x-axis, a row each, curves of one panel in a column."""
         panels: dict[str, list[PlacesSummary]] = {}
         for summary in drawable(summaries):
@@ -131,7 +137,7 @@ class Metrics:
         caption(figure, note)
         return figure
 
-    def _add_curve(self, axes: Any, summary: PlacesSummary, metric: str, index: int) -> None:
+    def _add_curve(self, axes: Axes, summary: PlacesSummary, metric: str, index: int) -> None:
         places = summary.metrics[metric]
         xs, (low, high) = list(places), self.limits.get(metric, (-math.inf, math.inf))
         bars = [
@@ -158,9 +164,9 @@ class Metrics:
         spec = spec_of(store, RunsSpec)
         planned = f"Planned: {spec.replicates} runs per curve and place"
         numbers = f"mean {_PLUS_MINUS} standard deviation over runs{self.note}"
-        shown = " and ".join(self.words[name] for name in self.shown)
-        shown = f"{shown[:1].upper()}{shown[1:]}"
-        parts = page_head(spec, summaries, planned, numbers, figure, shown)
+        content = " and ".join(self.words[name] for name in self.shown)
+        content = f"{content[:1].upper()}{content[1:]}"
+        parts = page_head(spec, summaries, planned, numbers, figure, content)
         for summary in summaries:
             curve = summary.curve
             fields = ", ".join(f"{name} = {value}" for name, value in curve.fields.items())

@@ -1,4 +1,4 @@
-"""Specs of runs: fields that all curves share, what each changes, and what the x-axis varies.
+"""Specs of runs: fields shared by all curves, fields of each curve, and the field on the x-axis.
 
 A spec of a kind without rates has, besides ``title``, ``seed`` and ``replicates``,
 
@@ -21,9 +21,10 @@ from moestat.sweep.spec.identity import canonical_json
 from moestat.sweep.spec.keys import HEAD, Key, Keys
 from moestat.sweep.spec.limits import check_cells, check_memory
 from moestat.sweep.spec.protocol import SweepSpec
-from moestat.sweep.spec.tables import Table, shown
+from moestat.sweep.spec.tables import Table, short_text
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class RunsSpec(SweepSpec[RunCurve], Generic[R]):
     values: Mapping[str, tuple[Any, ...]]
 
     @abstractmethod
-    def made(self, fields: Mapping[str, Any]) -> R:
+    def build_run(self, fields: Mapping[str, Any]) -> R:
         """The run with these fields; what is wrong with them raises a `ValueError`."""
 
     @abstractmethod
-    def stamped(self, run: R, fields: Mapping[str, Any], replicate: int) -> tuple[int, int, str]:
+    def stamp_run(self, run: R, fields: Mapping[str, Any], replicate: int) -> tuple[int, int, str]:
         """Data seed, seed of the run and identity of a cell."""
 
     @abstractmethod
@@ -56,11 +57,11 @@ class RunsSpec(SweepSpec[RunCurve], Generic[R]):
         """About how much memory a run takes."""
 
     @property
-    def sizes(self) -> tuple[Any, ...]:
+    def sizes(self) -> tuple[float, ...]:
         """The places on the x-axis."""
         return self.values[self.axis]
 
-    def sizes_of(self, curve: RunCurve) -> tuple[Any, ...]:
+    def sizes_of(self, curve: RunCurve) -> tuple[float, ...]:
         """The places of a curve: the same for all."""
         return self.sizes
 
@@ -71,14 +72,14 @@ class RunsSpec(SweepSpec[RunCurve], Generic[R]):
 
     def run(self, curve: RunCurve, x: float) -> R:
         """The runs of a curve at one place."""
-        return self.made(self.fields(curve, x))
+        return self.build_run(self.fields(curve, x))
 
     def memory(self, curve: RunCurve) -> float:
         """Bytes of the largest run of a curve."""
         return max(self.bytes_of(self.run(curve, x)) for x in self.sizes)
 
     def scale(self, n: float) -> None:
-        """Nothing: runs take too long to be tried."""
+        """None: runs take too long to time."""
 
     def check_machine(self) -> None:
         """Refuse what this machine cannot run; stores made elsewhere stay readable."""
@@ -103,7 +104,7 @@ class RunsSpec(SweepSpec[RunCurve], Generic[R]):
     def stamp(self, curve: RunCurve) -> Callable[[float, int], tuple[int, int, str]]:
         """``stamp(x, replicate)``: data seed, seed of a run and identity of a cell of `curve`."""
         runs = {x: (self.run(curve, x), self.fields(curve, x)) for x in self.sizes}
-        return lambda x, replicate: self.stamped(*runs[x], replicate)
+        return lambda x, replicate: self.stamp_run(*runs[x], replicate)
 
 
 S = TypeVar("S", bound=RunsSpec[Any])
@@ -144,7 +145,7 @@ def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., 
     shared = _fields(top, values, keys)
     given = top.take("curve")
     if not isinstance(given, list) or not given:
-        raise top.error("curve", f"must be one or more tables [[curve]], got {shown(given)}")
+        raise top.error("curve", f"must be one or more tables [[curve]], got {short_text(given)}")
     curves = tuple(_curve(i, each, shared, values, keys) for i, each in enumerate(given, 1))
     top.finish()
     for i, curve in enumerate(curves):
@@ -167,17 +168,17 @@ def _values(table: Table, axis: str, keys: Sequence[Key]) -> dict[str, tuple[Any
             continue
         value = table.take(key.name)
         if not isinstance(value, list) or not value:
-            raise table.error(key.name, f"must be a list of values, got {shown(value)}")
-        values_by_key[key.name] = tuple(map(_whole, value))
+            raise table.error(key.name, f"must be a list of values, got {short_text(value)}")
+        values_by_key[key.name] = tuple(map(_as_integer, value))
         for each in values_by_key[key.name]:
             table.check(key, each)
     table.finish()
     places = values_by_key[axis]
     for x in places:
         if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 < x < float("inf"):
-            raise table.error(axis, f"must hold numbers > 0, got {shown(x)}")
+            raise table.error(axis, f"must hold numbers > 0, got {short_text(x)}")
     if sorted(set(places)) != list(places):
-        raise table.error(axis, f"must hold increasing values, got {shown(list(places))}")
+        raise table.error(axis, f"must hold increasing values, got {short_text(list(places))}")
     for name, values in values_by_key.items():
         if len(values) != len(places):
             message = f"must hold as many values as {axis}, {len(places)}, got {len(values)}"
@@ -185,12 +186,12 @@ def _values(table: Table, axis: str, keys: Sequence[Key]) -> dict[str, tuple[Any
     return values_by_key
 
 
-def _whole(value: Any) -> Any:
-    """A whole number as an int: stores know no 10.0 beside 10."""
+def _as_integer(value: T) -> T | int:
+    """A float that is a whole number as an int, so that 10.0 and 10 are one value in a store."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _fields(table: Table, values: Mapping[str, Any], keys: Sequence[Key]) -> dict[str, Any]:
+def _fields(table: Table, values: Mapping[str, object], keys: Sequence[Key]) -> dict[str, Any]:
     """The fields that a table gives."""
     values_by_key = {}
     for key in keys:
@@ -199,16 +200,16 @@ def _fields(table: Table, values: Mapping[str, Any], keys: Sequence[Key]) -> dic
         if given and key.name in values:
             raise table.error(key.name, "is given by [values], too")
         if given:
-            values_by_key[key.name] = _whole(value)
+            values_by_key[key.name] = _as_integer(value)
             table.check(key, values_by_key[key.name])
     return values_by_key
 
 
 def _curve(
     position: int,
-    given: Any,
-    shared: Mapping[str, Any],
-    values: Mapping[str, Any],
+    given: object,
+    shared: Mapping[str, object],
+    values: Mapping[str, object],
     keys: Sequence[Key],
 ) -> RunCurve:
     table = Table(given, f"curve {position}")

@@ -16,7 +16,7 @@ from moestat.sweep.store.record import DONE, Record
 from moestat.sweep.store.store import Store
 
 TUNED_BY = "validation_loss"
-"""The metric whose least mean says which point of a grid a method is judged at."""
+"""The metric whose smallest mean chooses the point of the grid at which a method is judged."""
 
 
 METRICS = {
@@ -78,16 +78,16 @@ def p_value(value: Estimate) -> float:
 
 @dataclass(frozen=True)
 class TrainingSummary(Outcomes):
-    """Everything a sweep knows about one method, beside what `Outcomes` says."""
+    """The results of a sweep for one method, in addition to `Outcomes`."""
 
-    # By place, for each metric what the runs say.
+    # By place, the estimate of each metric over the runs.
     metrics: Mapping[float, Mapping[str, Estimate]] = field(repr=False)
     best: float | None  # the place with the smallest mean loss on the validation samples
     # Learning curves at that place: ``step``, and mean and half-width of each other.
     curves: Mapping[str, Any] = field(repr=False)
     chance: float  # K / N, the overlap with a competition of a router that knows nothing of it
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
             **super().as_dict(),
@@ -155,8 +155,8 @@ def best_place(losses: Mapping[float, Sequence[float]]) -> float | None:
     >>> best_place({1: [0.3, 0.5], 2: [0.1], 3: [0.2, 0.4]})
     3
     """
-    most = max(map(len, losses.values()), default=0)
-    means = {x: float(np.mean(v)) for x, v in losses.items() if len(v) == most}
+    n_runs = max(map(len, losses.values()), default=0)
+    means = {x: float(np.mean(v)) for x, v in losses.items() if len(v) == n_runs}
     return min(means, key=means.__getitem__) if means else None
 
 

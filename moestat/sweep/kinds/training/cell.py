@@ -6,13 +6,12 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.spec.plan import Cell
 
 
-def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, Any]:
+def measure_training(spec: TrainingSpec, cell: Cell) -> dict[str, object]:
     """Train and measure the model of one cell: values of its record."""
     import torch
 

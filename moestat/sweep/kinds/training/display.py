@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -23,6 +23,10 @@ from moestat.sweep.kinds.training.spec import TrainingSpec
 from moestat.sweep.store.store import Store
 from moestat.sweep.terminal import WideTable
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _MOST_CURVES = 10  # more learning curves than that are a thicket
 _MOST_PANELS = 4  # more are too small in print; the page's tables have all metrics
@@ -37,7 +41,7 @@ _NOTE = (
 )
 
 
-def _shown(value: Estimate | None) -> str:
+def _format(value: Estimate | None) -> str:
     if value is None:
         return ""
     if value.halfwidth is None:
@@ -45,7 +49,7 @@ def _shown(value: Estimate | None) -> str:
     return f"{value.mean:.4f} {_PLUS_MINUS} {value.halfwidth:.4f}"
 
 
-def _shown_p(value: float | None) -> str:
+def _format_p(value: float | None) -> str:
     if value is None:
         return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -82,44 +86,48 @@ def trainings_table(
     for summary in summaries:
         for x in _places(summary):
             estimates = summary.metrics[x]
-            cells = [_shown(estimates.get(name)) for name in names]
+            cells = [_format(estimates.get(name)) for name in names]
             runs = str(estimates["excess"].count)
             table.add_row(summary.curve.name, f"{x:g}", runs, *cells, str(summary.failed))
     table.caption = _NOTE
     return table
 
 
-def draw_trainings(title: str, summaries: Sequence[TrainingSummary], size: str = "screen") -> Any:
+def draw_trainings(
+    title: str, summaries: Sequence[TrainingSummary], size: str = "screen"
+) -> Figure:
     """Metrics by method or along the x-axis, and the learning curves, in at most four panels."""
-    shown = drawable(summaries)
-    first = "expert_error" if _names(shown, ["expert_error"]) else "excess"
-    by_method = [name for name in (first, "difference", "overlap", "swap") if _names(shown, [name])]
-    learning = len(shown) <= _MOST_CURVES and "loss" in shown[0].curves
+    summaries = drawable(summaries)
+    first = "expert_error" if _names(summaries, ["expert_error"]) else "excess"
+    by_method = [
+        name for name in (first, "difference", "overlap", "swap") if _names(summaries, [name])
+    ]
+    learning = len(summaries) <= _MOST_CURVES and "loss" in summaries[0].curves
     by_method = by_method[: _MOST_PANELS - learning]
-    rows = sum(len(_places(summary)) for summary in shown)
+    rows = sum(len(_places(summary)) for summary in summaries)
     lines = -(-(len(by_method) + learning) // 2)
     figure = new_figure(9.2, max(3.4, 0.28 * rows) * lines, figure_text(title))
     grid = list(figure.subplots(lines, 2, squeeze=False).flat)
     for place, (axes, name) in enumerate(zip(grid, by_method, strict=False)):
         plain_axes(axes)
         heading = METRICS[name] + (" (line: chance)" if name == "overlap" else "")
-        if shown[0].axis == "n":
-            _add_places(axes, shown, name, heading)
+        if summaries[0].axis == "n":
+            _add_places(axes, summaries, name, heading)
             continue
-        _add_methods(axes, shown, name)
+        _add_methods(axes, summaries, name)
         axes.set_title(heading, fontsize="medium")
         if place % 2:
             axes.tick_params(labelleft=False)
     if learning:
-        _add_losses(grid[len(by_method)], shown)
+        _add_losses(grid[len(by_method)], summaries)
     for axes in grid[len(by_method) + learning :]:
         axes.set_axis_off()
     caption(figure, "Markers and lines: means over runs; bars and bands: their 95% t intervals.")
     return figure
 
 
-def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None:
-    rows = [row for summary in reversed(shown) for row in _labelled(summary)]
+def _add_methods(axes: Axes, summaries: Sequence[TrainingSummary], name: str) -> None:
+    rows = [row for summary in reversed(summaries) for row in _rows(summary)]
     for place, (_, estimates, chance) in enumerate(rows):
         if name in estimates:
             value = estimates[name]
@@ -133,7 +141,7 @@ def _add_methods(axes: Any, shown: Sequence[TrainingSummary], name: str) -> None
     axes.set_yticks(range(len(rows)), [label for label, *_ in rows])
 
 
-def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
+def _rows(summary: TrainingSummary) -> list[tuple[str, Mapping[str, Estimate], float]]:
     if summary.axis == "choice":
         return [(summary.curve.name, summary.metrics[x], summary.chance) for x in _places(summary)]
     return [
@@ -142,16 +150,16 @@ def _labelled(summary: TrainingSummary) -> list[tuple[str, Any, float]]:
     ]
 
 
-def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str, heading: str) -> None:
-    for index, summary in enumerate(shown):
-        apart = _SHIFT ** (index - (len(shown) - 1) / 2)
+def _add_places(axes: Axes, summaries: Sequence[TrainingSummary], name: str, heading: str) -> None:
+    for index, summary in enumerate(summaries):
+        apart = _SHIFT ** (index - (len(summaries) - 1) / 2)
         values = {x * apart: value[name] for x, value in summary.metrics.items() if name in value}
         means = [value.mean for value in values.values()]
         spread = [value.halfwidth or 0.0 for value in values.values()]
         axes.errorbar(
             list(values), means, spread, label=figure_text(summary.curve.name), **marks(index)
         )
-    for chance in {summary.chance for summary in shown} if name == "overlap" else ():
+    for chance in {summary.chance for summary in summaries} if name == "overlap" else ():
         axes.axhline(chance, color="0.4", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("sample size $n$")
@@ -168,10 +176,10 @@ def _add_places(axes: Any, shown: Sequence[TrainingSummary], name: str, heading:
     )
 
 
-def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
+def _add_losses(axes: Axes, summaries: Sequence[TrainingSummary]) -> None:
     """The validation loss along the steps."""
     positive = True
-    for index, summary in enumerate(shown):
+    for index, summary in enumerate(summaries):
         if "loss" not in summary.curves:
             continue
         steps, values = summary.curves["step"], summary.curves["loss"]
@@ -187,7 +195,7 @@ def _add_losses(axes: Any, shown: Sequence[TrainingSummary]) -> None:
     axes.set_title("validation loss", fontsize="medium")
     axes.set_xlabel("step")
     plain_axes(axes)
-    longest = max(len(summary.curve.name) for summary in shown)
+    longest = max(len(summary.curve.name) for summary in summaries)
     size = "small" if longest <= _LONG_NAME else "xx-small"
     axes.legend(fontsize=size, frameon=False, loc="upper right")
 
@@ -215,8 +223,8 @@ def training_page(
             [
                 summary.curve.name,
                 *at[x],
-                *(_shown(summary.metrics[x].get(n)) for n in names),
-                _shown_p(adjusted.get(summary.curve.name)),
+                *(_format(summary.metrics[x].get(n)) for n in names),
+                _format_p(adjusted.get(summary.curve.name)),
             ]
             for summary in summaries
             for x in _places(summary)
@@ -231,7 +239,7 @@ def training_page(
         parts += ["The grid, the same for every method:", markdown_table(list(spec.values), grid)]
         parts.append("## All points")
     rows = [
-        [summary.curve.name, f"{x:g}", *(_shown(estimates.get(name)) for name in names)]
+        [summary.curve.name, f"{x:g}", *(_format(estimates.get(name)) for name in names)]
         for summary in summaries
         for x, estimates in summary.metrics.items()
     ]

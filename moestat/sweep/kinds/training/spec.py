@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
-from typing import Any
 
 from moestat.networks.smoe.training.settings import CHOICES, Settings, make_settings
 from moestat.sweep.errors import SweepError
@@ -38,7 +37,7 @@ _LATER = {
 class TrainingSpec(RunsSpec[Settings]):
     """A sweep of training runs; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
-    def made(self, fields: Mapping[str, Any]) -> Settings:
+    def build_run(self, fields: Mapping[str, object]) -> Settings:
         """The settings with these fields."""
         return make_settings(fields)
 
@@ -55,8 +54,8 @@ class TrainingSpec(RunsSpec[Settings]):
         weights = run.n_layers * run.width * (4 * run.width + 3 * run.n_hidden * run.n_experts)
         return 4.0 * (run.n_layers * rows * wide + 4 * weights + run.n * run.width)
 
-    def stamped(
-        self, run: Settings, fields: Mapping[str, Any], replicate: int
+    def stamp_run(
+        self, run: Settings, fields: Mapping[str, object], replicate: int
     ) -> tuple[int, int, str]:
         """Data seed, seed of the run and identity of a cell.
 

@@ -1,17 +1,18 @@
 """Executors: how the cells of a sweep are scheduled; a new one is registered here."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable
 
 from moestat.base.registry import Registry
 from moestat.sweep.run.executors import cuda, dask, process
-from moestat.sweep.run.executors._types import Executor, Lost
+from moestat.sweep.run.executors._types import Executor, Lost, R, T
 from moestat.sweep.run.executors.dask import dask_executor
 
 __all__ = ["EXECUTORS", "Executor", "Lost", "dask_executor"]
 
 
-def _in_order(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
+def _in_order(
+    function: Callable[[T], R], tasks: Iterable[T], workers: int
+) -> Generator[R, None, None]:
     """``function(task)`` for one task after the other in this process."""
     yield from map(function, tasks)
 

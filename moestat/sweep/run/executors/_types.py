@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from moestat.sweep.spec.plan import Cell
+    from moestat.sweep.store.record import Record
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Lost:
-    """In place of a result: the worker died at this task, every time it was tried."""
+class Lost(Generic[T]):
+    """Stands for the result of a task at which the worker died every time."""
 
-    task: Any  # the task
+    task: T  # the task
     message: str  # what happened
+
+
+class Run(Protocol):
+    """The function of an executor."""
+
+    def __call__(
+        self, function: Callable[[T], R], tasks: Iterable[T], workers: int, /
+    ) -> Generator[R | Lost[T], None, None]:
+        """Yield ``function(task)``, or `Lost`, for each task."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -21,17 +38,17 @@ class Executor:
 
     name: str
     """Name in the registry."""
-    run: Callable[[Callable[[Any], Any], Iterable[Any], int], Iterator[Any]]
+    run: Run
     """``run(function, tasks, workers)`` yields ``function(task)``, or `Lost`, for each task, as
     they complete, in any order.  It draws tasks only as workers become free for them, since how
     much goes into a task is decided as it is drawn.  Closing the iterator stops the work."""
     task_seconds: float
     """How long a task should be for its scheduling to cost a few percent at most; 0 if
     scheduling costs nothing."""
-    together: Callable[[str, Sequence[Any]], list[Any]] | None = None
+    together: Callable[[str, Sequence[Cell]], list[Record]] | None = None
     """``together(text, cells)``: the records of cells that are computed as one, in
     place of one call per cell."""
     cells_per_task: int = 1
-    """Cells that a task holds at least, as long as there are so many."""
+    """Smallest number of cells in a task, as long as so many are open."""
     unavailable: Callable[[], str] = lambda: ""
     """Why it cannot run on this machine; empty if it can."""

@@ -9,14 +9,19 @@ all of the data instead of previews.  The record's ``machine.device`` says where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from moestat.sweep.errors import SweepError
 from moestat.sweep.run.executors import process
-from moestat.sweep.run.executors._types import Executor
+from moestat.sweep.run.executors._types import Executor, Lost, R, T
+
+if TYPE_CHECKING:
+    from moestat.solvers.targets import CudaTarget
+    from moestat.sweep.spec.plan import Cell
+    from moestat.sweep.store.record import Record
 
 _CELLS = 64
 _SHARE = 0.7  # of the device's memory, for all processes together
@@ -29,7 +34,9 @@ def _unavailable() -> str:
     return f"no CUDA device: {reason}" if reason else ""
 
 
-def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
+def run(
+    function: Callable[[T], R], tasks: Iterable[T], workers: int
+) -> Generator[R | Lost[T], None, None]:
     """``function(task)`` for each task on `workers` processes that share the device."""
     reason = _unavailable()
     if reason:
@@ -40,7 +47,7 @@ def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> I
 _sharing = 1  # processes that share the device
 
 
-def _share(function: Callable[[Any], Any], workers: int, task: Any) -> Any:
+def _share(function: Callable[[T], R], workers: int, task: T) -> R:
     """``function(task)`` in one of the processes that share the device."""
     global _sharing
     _sharing = workers
@@ -48,14 +55,14 @@ def _share(function: Callable[[Any], Any], workers: int, task: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _target() -> Any:
+def _target() -> CudaTarget:
     """The target of one process, with its part of the memory."""
     from moestat.solvers.targets import CudaTarget
 
     return CudaTarget(share=_SHARE / _sharing)
 
 
-def together(text: str, cells: Sequence[Any]) -> list[Any]:
+def together(text: str, cells: Sequence[Cell]) -> list[Record]:
     """The records of cells that are fitted as one batch on the device.
 
     Where a batch fails as a whole, for want of memory or for a family that the device cannot

@@ -11,20 +11,23 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moestat.base.door import door
 from moestat.sweep.errors import SweepError
-from moestat.sweep.run.executors._types import Executor, Lost
+from moestat.sweep.run.executors._types import Executor, Lost, R, T
 from moestat.sweep.run.executors.process import interrupts_held
 from moestat.sweep.run.threads import one_thread
 from moestat.sweep.spec.identity import digest
+
+if TYPE_CHECKING:
+    from distributed import Future, LocalCluster
 
 _QUEUED_PER_THREAD = 2
 _SECONDS_BETWEEN_COUNTS = 5.0  # how often the number of workers is asked for
@@ -63,10 +66,10 @@ def dask_executor(scheduler: str | None = None) -> Executor:
 
 def _run(
     scheduler: str | None,
-    function: Callable[[Any], Any],
-    tasks: Iterable[Any],
+    function: Callable[[T], R],
+    tasks: Iterable[T],
     workers: int,
-) -> Iterator[Any]:
+) -> Generator[R | Lost[T], None, None]:
     """``function(task)`` for each task on the scheduler's workers, as they complete.
 
     When a worker dies again and again, the scheduler gives up on all the tasks that it held then.
@@ -79,7 +82,7 @@ def _run(
             "the dask executor needs the package distributed: pip install 'moestat[dask]'"
         ) from None
     with _client(scheduler, workers) as client:
-        suspects = []
+        suspects: list[T] = []
         for result in _drain(client, function, tasks, "moestat"):
             if isinstance(result, Lost):
                 suspects.append(result.task)
@@ -90,16 +93,16 @@ def _run(
 
 
 def _drain(
-    client: Any, function: Callable[[Any], Any], tasks: Iterable[Any], prefix: str
-) -> Iterator[Any]:
+    client: Any, function: Callable[[T], R], tasks: Iterable[T], prefix: str
+) -> Iterator[R | Lost[T]]:
     """Results of the tasks, drawn as the scheduler's workers have room for them."""
     from distributed import as_completed
 
-    done, running = as_completed(loop=client.loop), dict[str, Any]()
-    source, width, counted = iter(tasks), 0, -_SECONDS_BETWEEN_COUNTS
+    done, running = as_completed(loop=client.loop), dict[str, T]()
+    source, width, counted_at = iter(tasks), 0, -_SECONDS_BETWEEN_COUNTS
     while True:
-        if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:
-            counted = time.monotonic()
+        if time.monotonic() - counted_at >= _SECONDS_BETWEEN_COUNTS:
+            counted_at = time.monotonic()
             width = max(_QUEUED_PER_THREAD * sum(client.nthreads().values()), 1)
         for task in islice(source, max(width - len(running), 0)):
             future = client.submit(function, task, key=f"{prefix}-{digest(repr(task))}")
@@ -111,8 +114,8 @@ def _drain(
         yield _outcome(future, running.pop(future.key))
 
 
-def _outcome(future: Any, task: Any) -> Any:
-    """The result of a task that has ended, or why there is none."""
+def _outcome(future: Future, task: T) -> Any | Lost[T]:
+    """The result of a task that has ended; `Lost` if workers died at it."""
     from distributed import CancelledError, KilledWorker
 
     try:
@@ -134,7 +137,7 @@ def _outcome(future: Any, task: Any) -> Any:
 
 @contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
-    """A client of the scheduler; what it left unfinished is dropped when it goes."""
+    """A client of the scheduler; its unfinished tasks are dropped when it closes."""
     import distributed
 
     with ExitStack() as stack:
@@ -144,7 +147,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
         else:
             address = _address(scheduler)
         try:
-            if scheduler is not None:
+            if isinstance(address, str):
                 _ask(address)
             client = distributed.Client(address, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
         except Exception as error:  # whatever is at the address may answer anything
@@ -194,7 +197,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _local_cluster(workers: int) -> Iterator[Any]:
+def _local_cluster(workers: int) -> Iterator[LocalCluster]:
     """A cluster on this machine whose workers leave the keyboard's interrupt to us."""
     import distributed
     from dask import config

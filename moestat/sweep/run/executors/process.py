@@ -12,17 +12,17 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Generic
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.run.executors._types import Executor, Lost
+from moestat.sweep.run.executors._types import Executor, Lost, R, T
 from moestat.sweep.run.threads import one_thread
 
 _RETRIES = 2
@@ -39,7 +39,7 @@ class _Pool:
             workers, mp_context=context, initializer=_watch, initargs=(self._watched,)
         )
 
-    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
+    def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
         """Queue ``function(task)``; this is also where workers are started."""
         with one_thread(), interrupts_held():
             return self._executor.submit(function, task)
@@ -55,7 +55,7 @@ class _Pool:
             ) from None
 
     def close(self, now: bool) -> None:
-        """Wait for the workers to end, or end them `now`, in the middle of what they do."""
+        """Wait for the workers to end, or end them `now`, in the middle of their tasks."""
         if now:
             self._lifeline.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
@@ -63,17 +63,19 @@ class _Pool:
         self._watched.close()
 
 
-def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
+def run(
+    function: Callable[[T], R], tasks: Iterable[T], workers: int
+) -> Generator[R | Lost[T], None, None]:
     """``function(task)`` for each task on `workers` processes, as they complete.
 
     A worker that dies takes the whole pool with it, and nobody knows which of the tasks in
     flight was to blame.  Those tasks run again one at a time, so that the blame falls on the
     right one; it gets two more tries and is then reported as `Lost`.
     """
-    waiting, suspects = _Queue(tasks), _Queue(())
-    deaths: Counter[Any] = Counter()
+    waiting, suspects = _Queue(tasks), _Queue[T](())
+    deaths: Counter[T] = Counter()
     while waiting or suspects:
-        pool, running = _Pool(workers), dict[Future[Any], Any]()
+        pool, running = _Pool(workers), dict[Future[R], T]()
         finished = False
         try:
             pool.check()
@@ -91,34 +93,34 @@ def run(function: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> I
             pool.close(now=not finished)
 
 
-class _Queue:
-    """Tasks in order; the next one is drawn from where they come from only when it is asked for."""
+class _Queue(Generic[T]):
+    """Tasks in order; a task is drawn from its source only when it is needed."""
 
-    def __init__(self, tasks: Iterable[Any]) -> None:
-        self._source, self._drawn = iter(tasks), deque[Any]()
+    def __init__(self, tasks: Iterable[T]) -> None:
+        self._source, self._tasks = iter(tasks), deque[T]()
 
     def __bool__(self) -> bool:
-        if not self._drawn:
-            self._drawn.extend(islice(self._source, 1))
-        return bool(self._drawn)
+        if not self._tasks:
+            self._tasks.extend(islice(self._source, 1))
+        return bool(self._tasks)
 
-    def append(self, task: Any) -> None:
-        self._drawn.append(task)
+    def append(self, task: T) -> None:
+        self._tasks.append(task)
 
-    def first(self) -> Any:
-        return self._drawn[0]
+    def first(self) -> T:
+        return self._tasks[0]
 
     def drop(self) -> None:
-        self._drawn.popleft()
+        self._tasks.popleft()
 
 
 def _drain(
     pool: _Pool,
-    function: Callable[[Any], Any],
-    queue: _Queue,
+    function: Callable[[T], R],
+    queue: _Queue[T],
     width: int,
-    running: dict[Future[Any], Any],
-) -> Iterator[Any]:
+    running: dict[Future[R], T],
+) -> Iterator[R]:
     """Results of the tasks in `queue`, at most `width` of them in flight."""
     while queue or running:
         while len(running) < width and queue:
