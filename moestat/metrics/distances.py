@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
@@ -47,9 +47,9 @@ class Distance:
         return self.value
 
 
-def _finite(value: float, error: float, most: float = np.inf) -> Distance:
-    """A distance, unless parameters are so large that the densities over- or underflow."""
-    if not np.isfinite(value + error) or value > most + 10.0 * error + 1e-9:
+def _finite(value: float, error: float, largest: float = np.inf) -> Distance:
+    """A distance; an error if parameters are so large that the densities over- or underflow."""
+    if not np.isfinite(value + error) or value > largest + 10.0 * error + 1e-9:
         raise ValueError(
             "theta, truth_theta: a density there is beyond the range of float64, or too narrow for"
             " the nodes"
@@ -112,11 +112,11 @@ def _absolute_integrals(values: FloatArray, weight: FloatArray) -> FloatArray:
     stations = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
     signs = np.where(stations < 0.0, -1.0, 1.0)
     total = signs[:, -1] * np.einsum("mq,mq->m", weight, values)
-    panel, left = np.nonzero(signs[:, 1:] != signs[:, :-1])
+    panel, station = np.nonzero(signs[:, 1:] != signs[:, :-1])
     if panel.size == 0:
         return total
-    first, last = stations[panel, left], stations[panel, left + 1]
-    low, high = _STATIONS[left], _STATIONS[left + 1]
+    first, last = stations[panel, station], stations[panel, station + 1]
+    low, high = _STATIONS[station], _STATIONS[station + 1]
     inside = values[panel]
     root = low + (high - low) * first / (first - last)
     for _ in range(3):
@@ -126,7 +126,7 @@ def _absolute_integrals(values: FloatArray, weight: FloatArray) -> FloatArray:
     half = 0.5 * weight[panel].sum(axis=1)
     before = half * _series_at(root, inside @ _INTEGRAL.T)
     return total - 2.0 * np.bincount(
-        panel, weights=signs[panel, left + 1] * before, minlength=total.size
+        panel, weights=signs[panel, station + 1] * before, minlength=total.size
     )
 
 
@@ -152,8 +152,8 @@ def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> Flo
     return np.sort(np.concatenate(switches))
 
 
-def _rule_size(n_nodes: Any, n_features: int, design: Design) -> int:
-    """`n_nodes`, checked; only a uniform design of two inputs has the square of it."""
+def _rule_size(n_nodes: int, n_features: int, design: Design) -> int:
+    """Check `n_nodes`; a uniform design of two inputs has as many nodes on each axis."""
     axes = n_features if n_features <= 2 and isinstance(design, Uniform) else 1
     return nodes_per_input(n_nodes, axes, 2)
 
@@ -184,7 +184,7 @@ def _quadrature(
 
 
 def check_pair(
-    family: Family, theta: Any, truth_family: Family, truth_theta: Any
+    family: Family, theta: ArrayLike, truth_family: Family, truth_theta: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Both parameter vectors, checked; the families must agree in inputs and classes."""
     check_family("family", family)
@@ -216,9 +216,9 @@ DISTANCES = tuple(_POINTWISE)
 def distances(
     names: Sequence[str],
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     truth_family: Family,
-    truth_theta: Any,
+    truth_theta: ArrayLike,
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> dict[str, Distance]:
@@ -282,16 +282,17 @@ def distances(
         )
         values_and_errors = ((f, abs(f - c)) for c, f in zip(coarse, fine, strict=True))
     return {
-        name: _finite(*each, most=1.0) for name, each in zip(names, values_and_errors, strict=True)
+        name: _finite(*each, largest=1.0)
+        for name, each in zip(names, values_and_errors, strict=True)
     }
 
 
 @door()
 def hellinger(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     truth_family: Family,
-    truth_theta: Any,
+    truth_theta: ArrayLike,
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> Distance:
@@ -356,9 +357,9 @@ def hellinger(
 @door()
 def total_variation(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     truth_family: Family,
-    truth_theta: Any,
+    truth_theta: ArrayLike,
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> Distance:
@@ -405,9 +406,9 @@ def total_variation(
 @door()
 def regression_error(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     truth_family: Family,
-    truth_theta: Any,
+    truth_theta: ArrayLike,
     design: Design | None = None,
     n_nodes: int | None = None,
 ) -> Distance:

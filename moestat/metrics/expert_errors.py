@@ -1,10 +1,9 @@
-"""How far fitted experts are from the true one that they stand for."""
+"""Distances of fitted experts from the true expert in whose Voronoi cell they lie."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
@@ -26,7 +25,7 @@ def _support(design: Design, n_features: int, n_nodes: int) -> FloatArray:
 
 
 def _expert_responses(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
-    """Every expert by itself: class probabilities (k, n, K), or means (k, n, 1)."""
+    """Responses of each single expert: class probabilities (k, n, K), or means (k, n, 1)."""
     if family.likelihood.spread is not None:
         predictors = family.predictors(theta, np.ascontiguousarray(X.T))
         return family.likelihood.spread(predictors)[0][..., None]
@@ -37,14 +36,16 @@ def _expert_responses(family: Family, theta: FloatArray, X: FloatArray) -> Float
 
 def expert_errors(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     truth_family: Family,
-    truth_theta: Any,
-    assignment: Any,
+    truth_theta: ArrayLike,
+    assignment: ArrayLike,
     design: Design | None = None,
     n_nodes: int = 201,
 ) -> FloatArray:
-    """For each true expert the largest error (k*,) of the fitted ones in its cell; NaN without any.
+    """For each true expert the largest error of the fitted experts in its cell, shape (k*,).
+
+    The error of a true expert without a fitted one is NaN.
 
     `assignment` (k,) has the true atom whose cell holds each fitted atom, as in
     ``VoronoiResult.assignment``; the other arguments are those of `hellinger`.  With classes the
@@ -64,8 +65,8 @@ def expert_errors(
     theta, truth_theta = check_pair(family, theta, truth_family, truth_theta)
     k, true_k = family.n_experts, truth_family.n_experts
     cells = np.asarray(assignment)
-    whole = cells.shape == (k,) and np.issubdtype(cells.dtype, np.integer)
-    if not whole or cells.min() < 0 or cells.max() >= true_k:
+    has_indices = cells.shape == (k,) and np.issubdtype(cells.dtype, np.integer)
+    if not has_indices or cells.min() < 0 or cells.max() >= true_k:
         raise ValueError(
             f"assignment must give a true atom in 0..{true_k - 1} for each of the {k} fitted "
             f"atoms, got {short(assignment)}"

@@ -1,4 +1,4 @@
-"""Fisher information at a truth: conditioning, and the directions the density does not see."""
+"""Fisher information at a truth: conditioning, and directions without information."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import as_floats, real_in
 from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.build import call_mixture, mixture_address
@@ -77,7 +78,7 @@ class Spectrum:
 
 
 def _nodes(
-    family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
+    family: Family, theta: ArrayLike, design: Design | None, n_nodes: int, noise: float | None
 ) -> tuple[FloatArray, float | None, FloatArray, FloatArray]:
     """Parameters (P,) and noise, checked, and nodes (d, n) of the inputs with masses (n,)."""
     vector = as_floats("theta", theta, (family.n_params,))
@@ -89,7 +90,7 @@ def _nodes(
 
 
 def _weighted_scores(
-    family: Family, theta: Any, design: Design | None, n_nodes: int, noise: float | None
+    family: Family, theta: ArrayLike, design: Design | None, n_nodes: int, noise: float | None
 ) -> Iterator[FloatArray]:
     """Rows (rows, P), chunk by chunk, whose products sum to the information.
 
@@ -106,7 +107,7 @@ def _weighted_scores(
 
 def _weighted_nodes(
     family: Family, theta: FloatArray, nodes: FloatArray, mass: FloatArray
-) -> Iterator[tuple[FloatArray, Any, FloatArray]]:
+) -> Iterator[tuple[FloatArray, Encoded, FloatArray]]:
     """Nodes over inputs (d, m) and responses (m,) with their probabilities (m,), by chunks."""
     for chunk, rule in response_rules([(family, theta)], nodes, _REFINEMENT):
         x = np.ascontiguousarray(nodes[:, chunk])
@@ -120,7 +121,7 @@ def _weighted_nodes(
 
 
 def score_products(
-    family: Family, theta: FloatArray, X: FloatArray, y: Any, weight: FloatArray
+    family: Family, theta: FloatArray, X: FloatArray, y: Encoded, weight: FloatArray
 ) -> FloatArray:
     """Weighted sum (P, P) of the outer products of the scores of samples X (d, n), in one pass."""
     matrices = np.empty((2, family.n_params, family.n_params))
@@ -130,7 +131,7 @@ def score_products(
 
 
 def score_rows(
-    family: Family, theta: FloatArray, inputs: FloatArray, y: Any, factor: FloatArray
+    family: Family, theta: FloatArray, inputs: FloatArray, y: Encoded, factor: FloatArray
 ) -> FloatArray:
     """Score of each sample times its factor, shape (n, P); inputs are (n, d)."""
     rows, none = np.empty((len(inputs), family.n_params)), NO_SUMS.information
@@ -181,7 +182,7 @@ def gradient_rows(
 @door()
 def expected_information(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     design: Design | None = None,
     n_nodes: int = 100,
     *,
@@ -255,7 +256,7 @@ def expected_information(
 @door()
 def information_spectrum(
     family: Family,
-    theta: Any,
+    theta: ArrayLike,
     design: Design | None = None,
     *,
     tolerance: float = 1e-12,

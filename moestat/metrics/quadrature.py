@@ -106,7 +106,10 @@ def response_rules(
 
 @np.errstate(all="ignore")  # distributions take the logarithm of 0 at their ends
 def _tail_end(tail: Callable[..., FloatArray], family: Family, *, rises: bool) -> FloatArray:
-    """Where a tail holds `_TAIL`, by bisection: inverses give up there, or return a guess."""
+    """The response beyond which a tail has probability `_TAIL`, by bisection.
+
+    Inverses of distribution functions fail there, or return a guess.
+    """
     first, last = family.likelihood.ends
     above = np.full(np.shape(tail(_on_scale(np.zeros(()), first, last))), 700.0)
     below = middle = -above
@@ -119,7 +122,7 @@ def _tail_end(tail: Callable[..., FloatArray], family: Family, *, rises: bool) -
 
 
 def _on_scale(u: FloatArray, first: float, last: float) -> FloatArray:
-    """Responses between two ends at numbers on a scale on which tails fall exponentially."""
+    """Responses between two ends for numbers on a scale where tails fall exponentially."""
     if first == -np.inf:
         return np.sinh(u)
     return np.exp(u) if last == np.inf else 1.0 / (1.0 + np.exp(-u))
@@ -137,7 +140,9 @@ def _scale(
     if ends[0] == -np.inf:
         m, s = mean.mean(axis=0), deviation.min(axis=0)
 
-        def from_sinh(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+        def from_sinh(
+            u: FloatArray, chunk: slice, owner: IntArray
+        ) -> tuple[FloatArray, FloatArray]:
             unit = s[chunk][owner, None]
             return m[chunk][owner, None] + unit * np.sinh(u), unit * np.cosh(u)
 
@@ -145,12 +150,12 @@ def _scale(
         return lambda y: np.arcsinh((y - m) / s), from_sinh, 0.5 / np.hypot(s, mean - m)
     if ends[1] == np.inf:
 
-        def from_log(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+        def from_log(u: FloatArray, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
             return np.exp(u), np.exp(u)
 
         return lambda y: np.log(np.maximum(y, tiny)), from_log, 1.0 / mean
 
-    def from_logit(u: Any, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+    def from_logit(u: FloatArray, chunk: slice, owner: IntArray) -> tuple[FloatArray, FloatArray]:
         y = 1.0 / (1.0 + np.exp(-u))
         return y, y / (1.0 + np.exp(u))
 
@@ -177,7 +182,7 @@ def _chunks(n: int, n_rows: int) -> Iterator[slice]:
 
 
 def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
-    """All classes with weight 1."""
+    """Rules for class responses: every class is a node with weight 1."""
     assert family.likelihood.support is not None
     classes = family.likelihood.support(family.n_classes)
     for chunk in _chunks(X.shape[1], classes.size):
@@ -197,8 +202,8 @@ def _ends(law: Any, mean: FloatArray, deviation: FloatArray) -> tuple[FloatArray
         while np.any(more := tail(mean + sign * reach) > _TAIL):
             reach = np.where(more, 2.0 * reach, reach)
         ends.append(mean + sign * reach)
-    least, most = law.support()
-    return np.maximum(np.floor(ends[0]), least), np.minimum(np.ceil(ends[1]), most)
+    smallest, largest = law.support()
+    return np.maximum(np.floor(ends[0]), smallest), np.minimum(np.ceil(ends[1]), largest)
 
 
 def _counts(first: FloatArray, last: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:

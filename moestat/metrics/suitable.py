@@ -1,15 +1,14 @@
-"""Which losses fit which family: those that compare its measures and see what its density sees."""
+"""Losses that suit a family: they compare its measures and respect its invariances."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from moestat.metrics.losses import LOSSES, make_loss, voronoi_terms
 from moestat.model.family import Family
 
 
-def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
+def suitable_losses(family: Family) -> list[str | dict[str, object]]:
     """The losses that fit a family: names, or tables with options of its gate, as in a spec.
 
     Examples
@@ -21,7 +20,7 @@ def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
     ['softmax-D1', 'softmax-D2r']
     """
     measure = family.measure(family.typical(0))
-    losses: list[str | dict[str, Any]] = []
+    losses: list[str | dict[str, object]] = []
     for name in LOSSES:
         for table in _tables(name, family):
             try:
@@ -34,8 +33,8 @@ def suitable_losses(family: Family) -> list[str | dict[str, Any]]:
     return losses
 
 
-def _tables(name: str, family: Family) -> Iterator[str | dict[str, Any]]:
-    """The loss as it is, then with the option that top gates ask for."""
+def _tables(name: str, family: Family) -> Iterator[str | dict[str, object]]:
+    """The name of the loss, then its table with the option that top-K gates need."""
     yield name
     if family.gate.n_active is not None:
         yield {"name": name, "active": family.gate.n_active}

@@ -69,7 +69,7 @@ LOSSES.register(attention_dense.LOSS)
 LOSSES.register(attention_dense.PARTIAL)
 
 
-def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
+def make_loss(loss: str | Mapping[str, object] | VoronoiLoss) -> VoronoiLoss:
     """A loss from its name, or from its table in a spec.
 
     Parameters
@@ -115,8 +115,8 @@ def make_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
 def voronoi_terms(
     estimate: MixingMeasure,
     truth: MixingMeasure,
-    loss: str | Mapping[str, Any] | VoronoiLoss = "D1",
-    **options: Any,
+    loss: str | Mapping[str, object] | VoronoiLoss = "D1",
+    **options: object,
 ) -> VoronoiResult:
     """A Voronoi loss with its parts: cells, masses, blocks, translation, coverage.
 
@@ -154,7 +154,7 @@ def voronoi_terms(
     >>> terms.value, terms.block_errors["b"].tolist(), terms.empty_cells
     (0.5, [0.0, 0.5], 0)
     """
-    table: Any = loss
+    table: str | Mapping[str, object] | VoronoiLoss = loss
     if options:
         given = dict(loss) if isinstance(loss, Mapping) else {"name": getattr(loss, "name", loss)}
         table = {**given, **options}
@@ -165,8 +165,8 @@ def voronoi_terms(
 def voronoi_loss(
     estimate: MixingMeasure,
     truth: MixingMeasure,
-    loss: str | Mapping[str, Any] | VoronoiLoss = "D1",
-    **options: Any,
+    loss: str | Mapping[str, object] | VoronoiLoss = "D1",
+    **options: object,
 ) -> float:
     """A Voronoi loss between an estimated and the true mixing measure.
 

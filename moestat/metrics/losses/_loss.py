@@ -1,10 +1,9 @@
-"""What a Voronoi loss is, as data, and what its evaluation gives."""
+"""Records of a Voronoi loss and of its evaluation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from moestat.base.types import FloatArray, Gate, IntArray
 from moestat.base.validate import positive_int, real_in, short
@@ -95,7 +94,7 @@ class VoronoiLoss:
     many cells.  None for all."""
     gates: tuple[str, ...] = ()
     """Names of the gates that the loss was made for; empty for any with its blocks."""
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    options: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Options that made this variant of the loss."""
     configure: Callable[..., VoronoiLoss] | None = field(default=None, repr=False)
     """``configure(**options)``: another variant; None for a loss without options but `r`."""
@@ -138,7 +137,7 @@ class VoronoiLoss:
         return (float(self.exact_exponent), *(term.over_share * float(power) for power in over))
 
     def check_gate(self, gate: Gate) -> None:
-        """Raise unless what this loss does not see is invisible in the gate's density, too.
+        """Raise unless moves that do not change this loss do not change the gate's density either.
 
         Two gates may have the same blocks, so that their measures do not tell them apart.
 
@@ -207,7 +206,7 @@ changes the density of gate 'sigmoid-euclidean'
 
 @dataclass(frozen=True)
 class VoronoiResult:
-    """A Voronoi loss and the parts it is made of.
+    """The value of a Voronoi loss and its parts.
 
     ``value == mass_errors.sum() + sum(block_errors[name].sum() for name in block_errors)``.
     """

@@ -29,7 +29,7 @@ def nearest(squares: FloatArray, largest: FloatArray | float) -> IntArray:
     return np.argmax(tied, axis=-1)
 
 
-def halved(points: FloatArray, weight: FloatArray, power: FloatArray) -> FloatArray:
+def bisect(points: FloatArray, weight: FloatArray, power: FloatArray) -> FloatArray:
     """Minimiser (S, 1) of ``sum_i weight_i |t - point_i|^power_i / power_i``, arrays (S, k, 1)."""
     low, high = np.min(points, axis=1), np.max(points, axis=1)
     for _ in range(_HALVINGS):
@@ -56,7 +56,7 @@ def _reweighted_means(points, power, weight, ends, lengths, centres):
             width = scale * max(10.0 ** (-2.0 - sweep / 6.0), 1e-14)
             first, total, curved, farthest = 0, 0.0, 0.0, 0.0
             for block in range(ends.size):
-                last, most = ends[block], -math.inf
+                last, largest = ends[block], -math.inf
                 for i in range(k):
                     square = width * width
                     for j in range(first, last):
@@ -65,11 +65,11 @@ def _reweighted_means(points, power, weight, ends, lengths, centres):
                     logs[i] = math.log(weight[s, i, block])
                     if sweep >= 0:
                         logs[i] += 0.5 * (power[s, i, block] - 2.0) * math.log(square)
-                    most = max(most, logs[i])
+                    largest = max(largest, logs[i])
                 moves[first:last] = 0.0
                 share = 0.0
                 for i in range(k):
-                    relative = math.exp(logs[i] - most)
+                    relative = math.exp(logs[i] - largest)
                     share += relative
                     total += (last - first) * relative
                     curved += (last - first) * relative * max(1.0, power[s, i, block] - 1.0)
@@ -138,7 +138,7 @@ class Problem:
         return np.sqrt(np.add.reduceat(gaps * gaps, self.starts, axis=-1))
 
     def fixed_part(self, cells: IntArray, level: IntArray) -> FloatArray:
-        """What the masses and the blocks that stay add to the loss, shape (S,)."""
+        """Part of the loss that comes from the masses and the fixed blocks, shape (S,)."""
         atom = np.arange(self.masses.size)
         member = cells[:, :, None] == np.arange(self.true_masses.size)
         in_cell = np.sum(np.where(member, self.masses[:, None], 0.0), axis=1)
@@ -149,7 +149,10 @@ class Problem:
         return np.sum(errors, axis=1) + cost @ self.weights
 
     def moving_part(self, gaps: FloatArray, level: IntArray) -> FloatArray:
-        """What the moving blocks add, shape (S,), given the gaps (S, k, q) to the own cell."""
+        """Part of the loss that comes from the moving blocks, shape (S,).
+
+        The gaps (S, k, q) are those of each fitted atom to the true atom of its cell.
+        """
         if not self.starts.size:
             return np.zeros(len(level))
         power = self.exponents[level]
@@ -186,7 +189,7 @@ class Translations(Problem):
         largest = float(np.max(self.exponents))
         mixed = largest > 2.0 and largest > np.min(self.exponents)
         if mixed and points.shape[-1] == 1:
-            return halved(points, weight, power)
+            return bisect(points, weight, power)
         centres = np.empty((len(cells), points.shape[-1]))
         ends = np.array([*self.starts[1:], points.shape[-1]])
         step = 0.0 if mixed else 1.0 / max(1.0, largest - 1.0)
@@ -228,7 +231,7 @@ class Translations(Problem):
         mean = np.sum(share[..., None] * self.moving, axis=(0, 1))
         pool = np.vstack([mean, self.moving.reshape(k * true_k, q)])
         best, best_value = mean, np.inf
-        seen: set[bytes] = set()
+        known: set[bytes] = set()
         for _ in range(_ROUNDS):
             cells = self.cells(pool)
             values = self.values(pool, cells)
@@ -237,8 +240,8 @@ class Translations(Problem):
                 best, best_value = pool[order[0]], float(values[order[0]])
             fresh = []
             for row in cells[order]:
-                if row.tobytes() not in seen and len(fresh) < _MAX_CELLS:
-                    seen.add(row.tobytes())
+                if row.tobytes() not in known and len(fresh) < _MAX_CELLS:
+                    known.add(row.tobytes())
                     fresh.append(row)
             if not fresh:
                 break

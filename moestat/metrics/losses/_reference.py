@@ -7,9 +7,10 @@ for translations or factors.  Tests compare the engine with it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.measure import MixingMeasure
@@ -17,14 +18,18 @@ from moestat.model.measure import MixingMeasure
 Cost = Callable[[Mapping[str, FloatArray], int], float]
 
 
-def norm(gap: Any) -> float:
+def norm(gap: ArrayLike) -> float:
     """Euclidean norm of all entries."""
     return float(np.sqrt(np.sum(np.square(gap))))
 
 
-def _gaps(estimate: MixingMeasure, truth: MixingMeasure, i: Any, j: int) -> dict[str, Any]:
+def _gaps(
+    estimate: MixingMeasure, truth: MixingMeasure, i: SupportsIndex, j: int
+) -> dict[str, FloatArray]:
     """Estimate less truth in each block, ``W`` for all blocks of the expert and ``log mass``."""
-    gaps: dict[str, Any] = {name: x[i] - truth.atoms[name][j] for name, x in estimate.atoms.items()}
+    gaps: dict[str, FloatArray] = {
+        name: block[i] - truth.atoms[name][j] for name, block in estimate.atoms.items()
+    }
     gaps["log mass"] = np.log(estimate.masses[i]) - np.log(truth.masses[j])
     gaps["W"] = np.concatenate([np.ravel(gaps[name]) for name in truth.expert_blocks] or [[]])
     return gaps

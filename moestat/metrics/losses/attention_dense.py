@@ -25,12 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.metrics.losses import attention_l3
 from moestat.metrics.losses._gaps import linear_sum_assignment
 from moestat.model.measure import MixingMeasure
@@ -98,8 +97,8 @@ def _split(pair: FloatArray, eta: FloatArray, linear: Mask, positive: Mask) -> F
     all others are eta's own.
     """
     out = np.stack([eta, eta])
-    rest = pair.sum(axis=0) - eta
-    out[:, linear] = (pair - 0.5 * rest)[:, linear]
+    surplus = pair.sum(axis=0) - eta
+    out[:, linear] = (pair - 0.5 * surplus)[:, linear]
     positive_part = eta[positive]
     if positive_part.size and not linear.any():
         size = float(positive_part @ positive_part)
@@ -136,7 +135,7 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
         if cost < best[0]:
             best = (cost, gates, eta)
 
-    def placed(rows: Any, columns: Any) -> tuple[list[FloatArray], FloatArray]:
+    def move_atoms(rows: IntArray, columns: IntArray) -> tuple[list[FloatArray], FloatArray]:
         gates, eta = [block.copy() for block in fit.gate], fit.eta.copy()
         for block, true_block in zip(gates, true.gate, strict=True):
             block[rows] = true_block[columns]
@@ -145,7 +144,7 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
 
     if k == true_k:
         rows, columns = linear_sum_assignment(straight)
-        return _measure(estimate, *placed(rows, columns))
+        return _measure(estimate, *move_atoms(rows, columns))
     rectified = None
     if positive.any() and not symmetry.flips:
         slope = max(symmetry.positive_in, key=lambda name: widths[name])
@@ -161,7 +160,7 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
         rows, columns = linear_sum_assignment(np.column_stack([straight, lost]))
         (extra,) = rows[columns == true_k]
         matched = columns < true_k
-        gates, eta = placed(rows[matched], columns[matched])
+        gates, eta = move_atoms(rows[matched], columns[matched])
         eta[extra] = dead[extra]
         cost = float(straight[rows[matched], columns[matched]].sum() + lost[extra])
         propose(cost, gates, eta)
@@ -173,11 +172,11 @@ def nearest_member(estimate: MixingMeasure, truth: MixingMeasure) -> MixingMeasu
             if cost >= best[0]:
                 continue
             others = np.delete(np.arange(k), pair)
-            rest = np.delete(np.arange(true_k), j)
-            rows, columns = linear_sum_assignment(straight[np.ix_(others, rest)])
-            cost += float(straight[others[rows], rest[columns]].sum())
+            other_truths = np.delete(np.arange(true_k), j)
+            rows, columns = linear_sum_assignment(straight[np.ix_(others, other_truths)])
+            cost += float(straight[others[rows], other_truths[columns]].sum())
             if cost < best[0]:
-                gates, eta = placed(others[rows], rest[columns])
+                gates, eta = move_atoms(others[rows], other_truths[columns])
                 for block, true_block in zip(gates, true.gate, strict=True):
                     block[pair] = true_block[j]
                 eta[pair] = split
