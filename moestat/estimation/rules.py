@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moestat.solvers.rules import GAIN_LIMIT, NEGLIGIBLE
+import numpy as np
+
+from moestat.solvers.rules import GAIN_LIMIT, NEGLIGIBLE, ZERO_CURVATURE
 
 SAMPLED = 100_000
 """Number of rows of the sample of a larger source on which starts are searched and Newton's method
@@ -68,7 +70,8 @@ class PathRules(NamedTuple):
     """How a path of penalised fits is sought."""
 
     stationary: float = 1e-6
-    """Violation of the conditions of a minimum, in units of the penalty, that counts as 0."""
+    """Violation of the conditions of a minimum, in units of the penalty, that counts as 0: paths
+    end at 1e-9 (`benchmarks/results/lasso.md`), and a thousand times as much is a failure."""
     chosen: int = 6
     """Number of sets of inputs of a path that are searched."""
     added: int = 3
@@ -76,20 +79,25 @@ class PathRules(NamedTuple):
     followed: int = 3
     """Number of best searches whose paths are followed."""
     all_zero: float = 1e9
-    """Penalty at which every coefficient is zero."""
+    """Penalty at which every slope is zero.  Inputs are standardised, and a variance is at least a
+    millionth of that of y, so that a mean score is at most about 1e6."""
     matrices: int = 12
-    """Number of matrices of all parameters that a path holds in memory at its peak."""
+    """Number of matrices of all parameters that a path holds in memory at its peak, as measured."""
 
 
 class DoubtRules(NamedTuple):
     """When a fit is said to be doubtful."""
 
-    part: float = 1e-6
-    """Part of a unit direction that a parameter has in it, if more."""
+    part: float = float(np.sqrt(ZERO_CURVATURE))
+    """Part of a unit direction that a parameter has in it, if more: the square of a smaller part is
+    a curvature that counts as zero."""
     far: float = 3.0
-    """Standard errors beyond which a rise counts as one to infinity."""
+    """Distance, in root mean squares of the predictors, from which on a flat rise may lead to
+    infinity: a predictor that differs by 3 changes a probability of one half to .95."""
     units: float = 10.0
-    """Typical sizes of inputs, or a response, that another box was made for."""
+    """Typical sizes of inputs, or of a response, from which on the box of a family that does not
+    follow units is meant for other data: papers' boxes and starts are for sizes near 1, and this is
+    an order of magnitude."""
     higher: float = 0.15
     """Probability of a higher maximum above which a fit warns.  Of 796 calls on data sets that were
     drawn at random, 28 end lower in silence and 153 warn in vain; 23 and 251 with .1, 31 and 78
@@ -100,19 +108,22 @@ class AlarmRules(NamedTuple):
     """When data are said not to be those of the model."""
 
     level: float = 1e-3
-    """Probability of each alarm where the model is true, by its test's law for large n."""
+    """Probability of each alarm where the model is true, by its test's law for large n: with about
+    ten alarms, one sound fit in a hundred is warned."""
     rows: int = 50_000
-    """Of more rows this many are looked at, drawn at random."""
+    """Largest number of rows that are looked at, drawn at random from more: a share among so many
+    has a standard error of at most .0022."""
     enough: float = 5.0
     """Rows for each parameter of an expert, below which its normal 95% intervals hold less than
     90%.  Of a regression with normal errors: an error from the maximum-likelihood variance is
     smaller by the root of 1 - 1/5, and t with four degrees of freedom a parameter has heavier
     tails than z."""
     spike: float = 3.0
-    """A value is a spike if it has so many times as many ties as its five neighbours
-    on each side."""
+    """Ratio of the ties of a spike to the mean of its five neighbours on each side: a smooth
+    density does not triple within eleven neighbouring values."""
     share: float = 0.05
-    """Smallest share of tied rows for which the warning mentions ties."""
+    """Smallest share of copied rows that is mentioned: fewer make standard errors too small by less
+    than 3 percent, the root of 1 - .05."""
 
 
 class HigherRules(NamedTuple):
@@ -127,13 +138,16 @@ class RoundingRules(NamedTuple):
     """How the steps in which a response is recorded are found."""
 
     few: int = 2000
-    """Values of which a divisor is sought first: those of no grid are known by so many."""
+    """Number of values in which a common step is sought first; if they have none, all have none."""
     errors: float = 4.0
-    """Rounding errors of two values and of a change of their unit, in units of the largest."""
+    """Largest error of a difference of two values, in units of float's epsilon: each value is
+    rounded when it is recorded, and again when its unit changes."""
     clear: float = 1e3
-    """Smallest step, in these errors, that is not one of rounding itself."""
+    """Smallest step, in these errors, that is not an effect of rounding: of a smaller one fewer
+    than three digits are known."""
     part: float = 0.125
-    """Part of a step to which its multiples are to be known, so that the next one is not meant."""
+    """Part of a step to which its multiples have to be known: half of a step would take one
+    multiple for the next, and this is a quarter of that."""
     share: float = 0.5
     """Share of the residual variance of linear regression that the least variance of steps may be:
     where rounding is all that is left of a line, an expert may be the line."""
@@ -157,23 +171,34 @@ class RequiredRules(NamedTuple):
     """How the answer of `required_n` is sought."""
 
     nodes: int = 24
+    """Smallest number of inputs of the lattice on which large data sets are counts: Gauss nodes,
+    exact for polynomials of degree 47."""
     starts: int = 4
+    """Number of starts of a fit near the truth and of as many farther away; they begin within the
+    merging experts."""
     narrow: float = 0.3
-    """Inputs of the lattice, starts of a fit there, and its least variance in that of the truth."""
+    """Smallest variance of an expert, in that of the truth: the lattice of responses is spaced by
+    the truth, and does not resolve narrower densities."""
     first: float = 1e3
+    """Number of rows at which the search begins; it goes on by decades."""
     least: float = 1e2
+    """Smallest number of rows: fewer do not determine the experts."""
     largest: float = 1e14
-    """Numbers of rows: the first, and between which others are."""
+    """Largest number of rows: sums are then rounded by `ZERO_CURVATURE`."""
     drawn: float = 1e4
-    """So many rows are drawn one by one, from any law of the inputs; more are counts
-    on a lattice."""
+    """Largest number of rows that are drawn one by one, from any distribution of the inputs; more
+    are counts on a lattice, whose fits take the time of as many rows as it has nodes."""
     batches: int = 16
-    """So many times there are more data sets on both sides of the answer, until it is known."""
+    """Largest number of batches of data sets on both sides of the answer: sixteen times the
+    replicates make the interval a quarter as long."""
     known: float = 1.25
+    """Factor to which the answer is to be known, the ends of its 95% interval over it: costs of a
+    study are not known more exactly."""
     near: float = 5.0
+    """Factor of the numbers of rows about the answer between which its power law is fitted: over
+    less, noise decides the exponent, and over more the law is not one of powers."""
     rounds: int = 25
-    """To what factor it is to be known, that of the numbers of rows that its law goes through, and
-    Fisher's steps of the fit of that law."""
+    """Number of Fisher's steps of the fit of that law, which converge in fewer."""
 
 
 SEARCH, PATH = SearchRules(), PathRules()
