@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from moestat.estimation.data import Data
 from moestat.estimation.jobs import FitJob
@@ -72,31 +71,35 @@ def finish(
     """Run the iterations of all fits as one batch, and choose the best solution of each."""
     running = [fit for fit in fits if isinstance(fit, RunningFit)]
     iterations = [iteration for fit in running for iteration in fit.iterations]
-    ended: list[Any] = [None] * len(iterations)
+    outcomes: list[Solution | Exception | None] = [None] * len(iterations)
 
     def recorded(place: int, iteration: Iteration[Solution]) -> Iteration[Solution]:
-        ended[place] = yield from iteration
-        return ended[place]
+        solution = yield from iteration
+        outcomes[place] = solution
+        return solution
 
     try:
-        ended = attempt(
-            [recorded(place, iteration) for place, iteration in enumerate(iterations)],
-            [problem for fit in running for problem in fit.problems],
-            target,
-        )
+        outcomes = [
+            *attempt(
+                [recorded(place, iteration) for place, iteration in enumerate(iterations)],
+                [problem for fit in running for problem in fit.problems],
+                target,
+            )
+        ]
     except KeyboardInterrupt:
-        if answering() is None or all(end is None for end in ended):
+        if answering() is None or all(outcome is None for outcome in outcomes):
             raise
-    ends = iter(ended)
+    next_outcomes = iter(outcomes)
     seconds = (time.perf_counter() - began) / max(len(fits), 1)
     results: list[MoEResults | Exception] = []
     for fit in fits:
         if isinstance(fit, Exception):
             results.append(fit)
             continue
-        outcomes = list(islice(ends, len(fit.iterations)))
-        errors = [end for end in outcomes if isinstance(end, Exception)]
+        outcomes_of_fit = list(islice(next_outcomes, len(fit.iterations)))
+        errors = [end for end in outcomes_of_fit if isinstance(end, Exception)]
+        ends = [end for end in outcomes_of_fit if not isinstance(end, Exception)]
         results.append(
-            errors[0] if errors else fit.finish(fit.solutions_in_time(outcomes, target), seconds)
+            errors[0] if errors else fit.finish(fit.solutions_in_time(ends, target), seconds)
         )
     return results

@@ -1,4 +1,4 @@
-"""Fits to blocks of rows: one pass to know the data, a search on a sample, Newton on all rows."""
+"""Fits to blocks of rows: a first pass, a search on a sample, and Newton's method on all rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from moestat.estimation.groups import check_gate_in_groups
 from moestat.estimation.inference.misfit import misfits_in
 from moestat.estimation.interrupted import SavedEstimates, digest_of_fit
 from moestat.estimation.jobs import FitJob, check_response, checked_starts
-from moestat.estimation.priors import as_prior
+from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.random_terms import check_random_effects
 from moestat.estimation.reading.labels import read_labels
@@ -168,8 +168,8 @@ class _RunningBlocks(RunningFit):
         work = partial(_shares, result.family, result.theta)
         weights, sizes = self.original.data.sum_parts(work)
         ordered = by_weight(result, weights) if self.job.by_weight else result
-        moved = ordered is not result
-        self.sizes = sizes[np.argsort(-weights, kind="stable")] if moved else sizes
+        is_reordered = ordered is not result
+        self.sizes = sizes[np.argsort(-weights, kind="stable")] if is_reordered else sizes
         return ordered
 
 
@@ -184,25 +184,25 @@ def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
 def fit_rows(
     model: Any,
     blocks: Blocks,
-    starts: Any,
+    starts: Sequence[StartRule] | None,
     rng: Seed,
     count: int,
     options: Mapping[str, Any],
     *,
-    searched: Mapping[str, Any] | None = None,
+    search_options: Mapping[str, Any] | None = None,
     deadline: float = np.inf,
     order: Any = None,
     declared: Sequence[Column | None] = (),
     names: Sequence[str] = (),
-    prior: Any = None,
+    prior: Prior | str | None = None,
     resolution: Any = None,
     extra: Mapping[str, Any] | None = None,
     memory: dict[str, Any] | None = None,
-    resume: Any = None,
+    resume: str | Path | None = None,
 ) -> MoEResults:
     """The fit to blocks; arguments are those of `fit_blocks`, checked.
 
-    `searched` says how the default search looks for starts, and `deadline` is a time of
+    `search_options` are those of the default search for starts, and `deadline` is a time of
     `time.monotonic` after which no pass of a climb begins.  `order` has the labels of the classes
     as the argument `classes` of `moestat.fit`; `declared` are the columns of the responses, whose
     levels count, and `names` are those of several responses; `prior` and `resolution` are those of
@@ -216,36 +216,38 @@ def fit_rows(
         how = draw_seed(looks), count, {} if memory is None else memory
         model, labels, classes, known = _surveyed(model, blocks, order, declared, names, *how)
     if by_name:
-        sizes = {"n_features": known.drawn.X.shape[0]}
+        sizes = {"n_features": known.sample.X.shape[0]}
         if classes is not None and not isinstance(classes, tuple):
             sizes["n_classes"] = len(classes)
         options = {**with_places(options, blocks.features), **sizes}
         model = in_units_of_inputs(family(model, **options), options, known.variances)
     ends = np.column_stack([known.low, known.high])[: model.n_features]
     model = holding_constants(model, ends, np.ones(2, dtype=bool), blocks.features)
-    prior = as_prior(prior, model)
+    prior_density = as_prior(prior, model)
     data = rows_of_blocks(blocks, known, model, labels, count)
-    _check(model, known, data.sampled, prior, blocks.features)
+    _check(model, known, data.sampled, prior_density, blocks.features)
     steps = checked_resolution(model, resolution) or resolution_of(model, data.sampled)
     standard = standardise(Problem(model, data), least_variances(model, data.sampled, steps))
-    standard = replace(standard, problem=with_prior(standard.problem, prior))
-    made = Data(
+    standard = replace(standard, problem=with_prior(standard.problem, prior_density))
+    data_of_fit = Data(
         np.empty((0, model.n_features)),
-        data.reader.values(known.drawn.at(np.arange(0)).y),
+        data.reader.values(known.sample.at(np.arange(0)).y),
         data.weight,
         blocks.features,
         blocks.response,
         classes,
         resolution=steps,
     )
-    if known.drawn.groups is not None:
-        made = replace(made, groups=known.drawn.groups[:0], group_weight=known.group_weight)
-    made = replace(made, **(extra or {}))
-    job = FitJob(model, made, prior=prior, by_weight=by_name and starts is None)
+    if known.sample.groups is not None:
+        data_of_fit = replace(
+            data_of_fit, groups=known.sample.groups[:0], group_weight=known.group_weight
+        )
+    data_of_fit = replace(data_of_fit, **(extra or {}))
+    job = FitJob(model, data_of_fit, prior=prior_density, by_weight=by_name and starts is None)
     inner = standard.problem
     running = _RunningBlocks(job, standard.original, Newton(), inner, standard)
     assert isinstance(inner.data, BlockRows)
-    # Start rules look at rows, and those of the sample are there.
+    # Start rules need rows in memory: those of the sample.
     small = Standardised(
         Problem(model, data.sampled),
         inner.replace_data(replace(inner.data.sampled, preview=False)),
@@ -253,12 +255,14 @@ def fit_rows(
     )
     saved = None
     if resume is not None:
-        digest = digest_of_fit(model, known.rows, known.total, known.mean, prior)
+        digest = digest_of_fit(model, known.rows, known.total, known.mean, prior_density)
         saved = SavedEstimates.at(resume, digest, standard.coordinates)
         if (points := saved.points()) is not None:
             LOG.info("going on from %d points of %s", len(points), saved.path)
             starts = [GivenStarts(points)]
-    rules = [_search(deadline, **(searched or {}))] if starts is None else checked_starts(starts)
+    rules = (
+        [_search(deadline, **(search_options or {}))] if starts is None else checked_starts(starts)
+    )
     for rule in rules:
         if running.interrupted:
             break
@@ -269,7 +273,8 @@ def fit_rows(
             running.counts += [1] * len(points)
         if saved is not None and not isinstance(rule, GivenStarts):
             saved.start(points)
-        # A pass over blocks is dear: the sample is trusted to lead no lower than the start.
+        # A pass over the blocks is expensive: with seen=1 the climb on the sample is not checked on
+        # all rows.
         running.add_starts(rule.name, points, replace(inner, seen=1))
     with until(deadline):
         (result,) = succeeded(finish([running], Passes(count, saved), began))
@@ -284,17 +289,22 @@ SEARCHED = "n_starts", "time_limit", "risk"
 """Arguments of `moestat.fit` that say how the default search looks for starts."""
 
 
-def deadline_after(time_limit: Any) -> float:
+def deadline_after(time_limit: float | None) -> float:
     """The time of `time.monotonic` at which a time limit that begins now is over."""
     if time_limit is None:
         return np.inf
     return time.monotonic() + real_in("time_limit", time_limit, 0.0)
 
 
-def _search(deadline: float, n_starts: Any = None, time_limit: Any = None, risk: Any = None) -> Any:
+def _search(
+    deadline: float,
+    n_starts: int | None = None,
+    time_limit: float | None = None,
+    risk: float | None = None,
+) -> Agreement:
     """The default search for starts, which ends by the deadline."""
-    left = np.inf if time_limit is None else max(0.0, deadline - time.monotonic())
-    return search_of(n_starts, time_limit=left, risk=risk)
+    remaining = np.inf if time_limit is None else max(0.0, deadline - time.monotonic())
+    return search_of(n_starts, time_limit=remaining, risk=risk)
 
 
 def _surveyed(
@@ -336,8 +346,14 @@ def _surveyed(
     return model, labels, classes, known
 
 
-def _check(model: Family, known: Known, sampled: Sample, prior: Any, features: Any) -> None:
-    """Raise for rows that determine no fit, and for families that need all rows at once."""
+def _check(
+    model: Family,
+    known: Known,
+    sampled: Sample,
+    prior: Prior | None,
+    features: Sequence[str] | None,
+) -> None:
+    """Raise if the rows do not determine a fit, or the family needs all rows at once."""
     if model.is_regression or model.has_jumps or has_kinks(model):
         raise ValueError(
             "fits to blocks need a density without jumps and kinks, because they use Newton's"
@@ -351,8 +367,8 @@ def _check(model: Family, known: Known, sampled: Sample, prior: Any, features: A
             ' prior="weak" adds the missing information'
         )
     if model.likelihood.effects is not None:
-        check_random_effects(model, known.drawn.groups, prior)
-    if known.drawn.groups is not None:
+        check_random_effects(model, known.sample.groups, prior)
+    if known.sample.groups is not None:
         check_gate_in_groups(model, known.varying, features)
     ends = np.array([known.low, known.high])
     if model.likelihood.parts or model.likelihood.dtype is np.complex128:

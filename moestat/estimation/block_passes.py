@@ -43,8 +43,8 @@ class Passes:
         if large:
             data = batch[large[0]][0].data
             assert isinstance(data, BlockRows)
-            asked = [_Asked.of(*batch[i]) for i in large]
-            work = partial(_sums, batch[large[0]][0].family, data.reader, asked)
+            requests = [_BlockRequest.of(*batch[i]) for i in large]
+            work = partial(_sums, batch[large[0]][0].family, data.reader, requests)
             LOG.info("pass over %d rows for %d starts", data.size, len(large))
             totals = data.sum_blocks(work, f"pass for {len(large)} starts")
             for i, total in zip(large, totals, strict=True):
@@ -59,27 +59,27 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A request as blocks read it."""
+class _BlockRequest:
+    """A solver's request in the form that is sent to the blocks."""
 
     objective: Objective
     theta: FloatArray
     draw: Draw | None  # how the rows are resampled
 
     @classmethod
-    def of(cls, problem: Problem, request: Request) -> _Asked:
+    def of(cls, problem: Problem, request: Request) -> _BlockRequest:
         """The request of a problem whose data are blocks."""
         assert isinstance(problem.data, BlockRows)
         return cls(request.objective, request.theta, problem.data.draw)
 
 
 def _sums(
-    family: Family, reader: Reader, asked: Sequence[_Asked], number: int, block: Block
+    family: Family, reader: Reader, requests: Sequence[_BlockRequest], number: int, block: Block
 ) -> list[Value]:
     """The sums over one block that several requests ask for."""
     rows = reader.sample(block)
     values: list[Value] = []
-    for each in asked:
+    for each in requests:
         given = rows if each.draw is None else each.draw.of(number, rows)
         request = Request(each.objective, each.theta)
         values.append(Problem(family, replace(given, whole=True)).evaluate(request))

@@ -1,4 +1,4 @@
-"""Rows that come in blocks: how they are read, what one pass finds out, and what solvers ask."""
+"""Rows in blocks: how they are read, what one pass computes, and the interface for solvers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.types import Encoded, FloatArray, IntArray, Labels, Likelihood, TableLike
 from moestat.base.validate import as_weights, short
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import Data, numbers_of
@@ -38,28 +39,30 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a block as they were given, checked, those without a weight left out."""
+    """The rows of a block, checked, without those of weight 0."""
 
     X: FloatArray  # (d, b)
     y: tuple[np.ndarray, ...]  # a column (b,) of numbers or labels for each response, or bound
     weight: FloatArray  # (b,)
     used: np.ndarray  # a mask of these rows among those of the block
-    groups: Any = None  # (b,): labels of groups, or None
-    numbers: Any = None  # (b,): numbers of the rows among all, where they are not in their order
+    groups: Labels | None = None  # (b,): labels of groups
+    # (b,): numbers of the rows among all rows, if the rows are not in their order
+    numbers: IntArray | None = None
 
 
-def _read(
+def _read_block(
     likelihood: Likelihood,
     block: Any,
     n_features: int | None,
     features: Sequence[str] | None,
     every: bool = False,
 ) -> _Rows:
-    """The rows of a block with a weight, or every one."""
+    """The rows of a block with a positive weight; all rows if `every`."""
     groups = numbers = None
     if isinstance(block, GroupedBlock):
         groups, numbers = block.groups, block.numbers
@@ -82,7 +85,9 @@ def _read(
     return _Rows(X, tuple(column[used] for column in y), weight[used], used, *used_labels)
 
 
-def _responses(likelihood: Likelihood, given: Any) -> tuple[np.ndarray, ...]:
+def _responses(
+    likelihood: Likelihood, given: ArrayLike | TableLike | Column | Columns
+) -> tuple[np.ndarray, ...]:
     """Responses as columns (b,) of numbers, or of labels of classes."""
     if likelihood.parts:
         names = [one.name for one in likelihood.parts]
@@ -106,7 +111,7 @@ def _responses(likelihood: Likelihood, given: Any) -> tuple[np.ndarray, ...]:
     return (values,) if values.ndim == 1 else tuple(map(np.ascontiguousarray, values.T))
 
 
-def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Any, ...]:
+def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Labels | None, ...]:
     """Labels of the classes of each response in some rows, None of numbers."""
     if not any(law.support is not None for law in likelihood.laws):
         return ()
@@ -119,19 +124,27 @@ def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Any, ..
     return labels
 
 
-def _united(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+def _united(
+    one: tuple[Labels | None, ...], other: tuple[Labels | None, ...]
+) -> tuple[Labels | None, ...]:
     """Labels of the classes of each response in either of two blocks."""
     for pair in zip(one, other, strict=True):
         words = {each.dtype.kind in "US" for each in pair if each is not None and each.size}
         if len(words) > 1:
             raise ValueError("blocks: y has words in one block and numbers in another")
-    return tuple(None if a is None else np.union1d(a, b) for a, b in zip(one, other, strict=True))
+    return tuple(
+        None if a is None or b is None else np.union1d(a, b)
+        for a, b in zip(one, other, strict=True)
+    )
 
 
 def _encoded(
-    likelihood: Likelihood, n_classes: int | None, labels: Sequence[Any], y: Sequence[np.ndarray]
-) -> Any:
-    """Responses as the loops read them; `labels` are those of the classes in their order."""
+    likelihood: Likelihood,
+    n_classes: int | None,
+    labels: Sequence[Labels | None],
+    y: Sequence[np.ndarray],
+) -> Encoded:
+    """Encoded responses; `labels` are those of the classes of each response, in their order."""
     K = n_classes or 1
     if likelihood.parts:
         columns = [
@@ -139,7 +152,7 @@ def _encoded(
             for levels, column in zip(labels or [None] * len(y), y, strict=True)
         ]
         return likelihood.encode(np.column_stack(columns).astype(np.float64), K)
-    if labels:
+    if labels and labels[0] is not None:
         return likelihood.encode(_positions(labels[0], y[0]), K)
     return likelihood.encode(y[0] if len(y) == 1 else np.column_stack(y), K)
 
@@ -152,37 +165,36 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
 
 @dataclass(frozen=True)
 class Reader:
-    """How a block becomes what the loops read: checked, encoded, in units, group by group."""
+    """How a block is checked, encoded, scaled and sorted by groups for the compiled loops."""
 
     family: Family
-    labels: tuple[Any, ...] = ()  # labels of the classes of each response, in their order
+    labels: tuple[Labels | None, ...] = ()  # labels of the classes of each response, in their order
     units: DataUnits | None = None
     features: tuple[str, ...] | None = None
 
     def sample(self, block: Block) -> Sample:
         """The rows of a block."""
         family = self.family
-        return self._made(_read(family.likelihood, block, family.n_features, self.features))
+        return self._encode(_read_block(family.likelihood, block, family.n_features, self.features))
 
     def names(self, block: Block, first: int) -> np.ndarray:
-        """Numbers of the rows of a block of which the first has a number; labels of its groups."""
+        """Numbers of the rows of a block, counted from `first`, or the labels of its groups."""
         family = self.family
-        rows = _read(family.likelihood, block, family.n_features, self.features)
+        rows = _read_block(family.likelihood, block, family.n_features, self.features)
         return first + np.flatnonzero(rows.used) if rows.groups is None else np.unique(rows.groups)
 
-    def rows(self, block: Block) -> tuple[IntArray, Any]:
+    def rows(self, block: Block) -> tuple[IntArray, Labels | None]:
         """Positions of the rows of a block that have a weight, and their groups, or None."""
         family = self.family
-        rows = _read(family.likelihood, block, family.n_features, self.features)
+        rows = _read_block(family.likelihood, block, family.n_features, self.features)
         return np.flatnonzero(rows.used), rows.groups
 
-    def drawn(self, drawn: Drawn) -> Sample:
-        """The rows of a sample."""
-        return self._made(
-            _Rows(drawn.X, drawn.y, drawn.weight, np.ones(drawn.keys.size, bool), drawn.groups)
-        )
+    def encode_sample(self, rows: SampledRows) -> Sample:
+        """The rows of the random sample, encoded."""
+        used = np.ones(rows.keys.size, bool)
+        return self._encode(_Rows(rows.X, rows.y, rows.weight, used, rows.groups))
 
-    def _made(self, rows: _Rows) -> Sample:
+    def _encode(self, rows: _Rows) -> Sample:
         family, X = self.family, rows.X
         response = _encoded(family.likelihood, family.n_classes, self.labels, rows.y)
         if family.held:
@@ -191,8 +203,8 @@ class Reader:
         sample = arranged(X, response, rows.weight, rows.groups)
         return sample if self.units is None else sample.convert(self.units)
 
-    def values(self, y: Sequence[np.ndarray]) -> Any:
-        """Responses as a `Data` has them: numbers, and positions of labels from 1."""
+    def values(self, y: Sequence[np.ndarray]) -> np.ndarray:
+        """Responses as in `Data`: numbers, or positions, from 1, of the labels of classes."""
         if self.family.likelihood.parts:
             labels = self.labels or [None] * len(y)
             columns = [
@@ -200,14 +212,14 @@ class Reader:
                 for known, column in zip(labels, y, strict=True)
             ]
             return np.column_stack(columns).astype(np.float64)
-        if self.labels:
+        if self.labels and self.labels[0] is not None:
             return _positions(self.labels[0], y[0])
         return y[0] if len(y) == 1 else np.column_stack(y)
 
     def data(self, like: Data, block: Block) -> tuple[Data, IntArray | None]:
-        """All rows of a block as the data of a fit, and of groups their numbers among all rows."""
+        """All rows of a block as `Data`, and with groups the numbers of the rows among all rows."""
         family = self.family
-        rows = _read(family.likelihood, block, family.n_features, self.features, every=True)
+        rows = _read_block(family.likelihood, block, family.n_features, self.features, every=True)
         X = rows.X.copy() if family.held else rows.X
         X[list(family.held)] = 0.0
         y = self.values(rows.y)
@@ -216,10 +228,10 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Rows with random keys; those with the smallest keys of all are a uniform sample.
+class SampledRows:
+    """Rows with random keys; the rows with the smallest keys are a uniform sample of all rows.
 
-    Rows of a group have one key, so that a group is drawn as a whole.
+    The rows of a group have the same key, so that whole groups are sampled.
     """
 
     keys: FloatArray
@@ -228,9 +240,9 @@ class Drawn:
     weight: FloatArray
     # (2, m): the block of each row, and its number there; -1 and its number among all rows
     place: np.ndarray
-    groups: Any = None
+    groups: Labels | None = None
 
-    def at(self, selected: IntArray) -> Drawn:
+    def at(self, selected: IntArray) -> SampledRows:
         """Some of the rows."""
         groups = None if self.groups is None else self.groups[selected]
         y = tuple(column[selected] for column in self.y)
@@ -241,33 +253,33 @@ class Drawn:
             self.weight[selected],
             self.place[:, selected],
         )
-        return Drawn(*fields_of_rows, groups)
+        return SampledRows(*fields_of_rows, groups)
 
-    def smallest(self, most: int) -> Drawn:
-        """The rows with the smallest keys, no more than `most` but for one group."""
-        if self.keys.size <= most:
+    def smallest(self, count: int) -> SampledRows:
+        """The rows with the smallest keys, at most `count`, or one group that has more rows."""
+        if self.keys.size <= count:
             return self
-        least = max(np.partition(self.keys, most)[most], np.nextafter(self.keys.min(), 1.0))
-        return self.at(np.flatnonzero(self.keys < least))
+        bound = max(np.partition(self.keys, count)[count], np.nextafter(self.keys.min(), 1.0))
+        return self.at(np.flatnonzero(self.keys < bound))
 
     @classmethod
-    def of(cls, some: Sequence[Drawn]) -> Drawn:
-        """The sample of what several blocks have drawn, in their order."""
+    def of(cls, some: Sequence[SampledRows]) -> SampledRows:
+        """The sample of the rows that several blocks have drawn, in the order of the blocks."""
         if len(some) == 1:
             return some[0].smallest(SAMPLED)
 
-        def joined(name: str) -> Any:
+        def join(name: str) -> np.ndarray:
             return np.concatenate([getattr(each, name) for each in some], axis=-1)
 
         y = tuple(np.concatenate(parts) for parts in zip(*(each.y for each in some), strict=True))
-        groups = None if some[0].groups is None else joined("groups")
-        whole = cls(joined("keys"), joined("X"), y, joined("weight"), joined("place"), groups)
-        return whole.smallest(SAMPLED)
+        groups = None if some[0].groups is None else join("groups")
+        rows = cls(join("keys"), join("X"), y, join("weight"), join("place"), groups)
+        return rows.smallest(SAMPLED)
 
 
 @dataclass(frozen=True)
 class Known:
-    """What one pass finds out about rows: sums, spans, labels, and a random sample of them."""
+    """What one pass computes from the rows: sums, ranges, labels, and a random sample."""
 
     rows: int  # rows with a weight
     given: int  # all rows
@@ -276,11 +288,11 @@ class Known:
     squares: FloatArray  # sums of weighted products of deviations from the mean
     low: FloatArray
     high: FloatArray
-    labels: tuple[Any, ...]
-    drawn: Drawn
+    labels: tuple[Labels | None, ...]
+    sample: SampledRows
     group_weight: float | None = None  # sum of the weights of the groups
-    # of each input that differs within a group the first such group
-    varying: Mapping[int, Any] = field(default_factory=dict[int, Any])
+    # inputs that differ within a group, each with the first such group
+    varying: Mapping[int, object] = field(default_factory=dict[int, object])
     # rows before each block
     begin: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
@@ -292,11 +304,11 @@ class Known:
     @property
     def numbers(self) -> IntArray:
         """Numbers of the rows of the sample among all rows."""
-        block, row = self.drawn.place
+        block, row = self.sample.place
         return np.where(block < 0, row, self.begin[block] + row)
 
     def joined(self, other: Known) -> Known:
-        """Of both, without their samples; sums of squares by Chan, Golub and LeVeque (1983)."""
+        """The union of two, except samples; sums of squares by Chan, Golub and LeVeque (1983)."""
         total = self.total + other.total
         gap = other.mean - self.mean
         groups = None
@@ -313,31 +325,33 @@ class Known:
             low=np.minimum(self.low, other.low),
             high=np.maximum(self.high, other.high),
             labels=_united(self.labels, other.labels),
-            drawn=self.drawn,
+            sample=self.sample,
             group_weight=groups,
             varying={**other.varying, **self.varying},
         )
 
 
 @dataclass(frozen=True)
-class _Looking:
-    """How one block is looked at."""
+class _BlockSurvey:
+    """The part of `survey` that one block needs."""
 
     likelihood: Likelihood
     n_features: int | None
     features: tuple[str, ...] | None
-    most: int
+    n_sampled: int
     seed: int
-    labels: tuple[Any, ...] = ()  # labels of the classes of several responses, in their order
+    labels: tuple[
+        Labels | None, ...
+    ] = ()  # labels of the classes of several responses, in their order
 
-    def labels_of(self, number: int, block: Block) -> tuple[Any, ...]:
+    def labels_of(self, number: int, block: Block) -> tuple[Labels | None, ...]:
         """Labels of the classes in a block."""
-        rows = _read(self.likelihood, block, self.n_features, self.features)
+        rows = _read_block(self.likelihood, block, self.n_features, self.features)
         return _labels_in(self.likelihood, rows.y)
 
     def look(self, number: int, block: Block) -> Known:
-        """What is to be known about one block."""
-        rows = _read(self.likelihood, block, self.n_features, self.features)
+        """The sums, ranges, labels and sample of one block."""
+        rows = _read_block(self.likelihood, block, self.n_features, self.features)
         labels = _labels_in(self.likelihood, rows.y)
         columns = rows.X
         if self.likelihood.support is None:
@@ -348,7 +362,7 @@ class _Looking:
         centred = columns - mean[:, None]
         # The random numbers of a block depend on its number alone, not on who reads it.
         generator = np.random.default_rng([self.seed, number])
-        group_weight, varying, n_units = None, dict[int, Any](), rows.weight.size
+        group_weight, varying, n_units = None, dict[int, object](), rows.weight.size
         unit: Any = slice(None)
         if rows.groups is not None:
             names, first, unit = np.unique(rows.groups, return_index=True, return_inverse=True)
@@ -363,7 +377,7 @@ class _Looking:
         place = np.array([np.full(keys.size, number), np.flatnonzero(rows.used)], dtype=np.int32)
         if rows.numbers is not None:
             place = np.array([np.full(keys.size, -1), rows.numbers])
-        drawn = Drawn(keys, rows.X, rows.y, rows.weight, place, rows.groups)
+        sample = SampledRows(keys, rows.X, rows.y, rows.weight, place, rows.groups)
         return Known(
             rows=rows.weight.size,
             given=rows.used.size,
@@ -373,7 +387,7 @@ class _Looking:
             low=columns.min(axis=1, initial=np.inf),
             high=columns.max(axis=1, initial=-np.inf),
             labels=labels,
-            drawn=drawn.smallest(self.most),
+            sample=sample.smallest(self.n_sampled),
             group_weight=group_weight,
             varying=varying,
         )
@@ -387,19 +401,19 @@ def _differing(values: FloatArray, first: IntArray, unit: IntArray) -> int | Non
 
 def find_labels(
     blocks: Blocks, likelihood: Likelihood, n_features: int | None, threads: int
-) -> tuple[Any, ...]:
+) -> tuple[Labels | None, ...]:
     """Labels of the classes of each response, None of numbers, by one pass if there are any."""
     if not any(law.support is not None for law in likelihood.laws):
         return ()
-    look = _Looking(likelihood, n_features, blocks.features, 0, 0).labels_of
-    united: tuple[Any, ...] = ()
+    look = _BlockSurvey(likelihood, n_features, blocks.features, 0, 0).labels_of
+    united: tuple[Labels | None, ...] = ()
     for labels in passing(blocks.map(look, threads), len(blocks), None, "labels of classes"):
         united = _united(united, labels) if united else labels
     return united
 
 
 def labels_as_columns(
-    labels: Sequence[Any],
+    labels: Sequence[Labels | None],
     n_responses: int,
     declared: Sequence[Column | None] = (),
     names: Sequence[str] = (),
@@ -430,31 +444,32 @@ def labels_as_columns(
 def survey(
     blocks: Blocks,
     likelihood: Likelihood,
-    labels: tuple[Any, ...],
+    labels: tuple[Labels | None, ...],
     n_features: int | None,
     seed: int,
     threads: int,
 ) -> Known:
-    """What is to be known about all blocks, by one pass.
+    """The sums, ranges, labels and sample of all blocks, by one pass.
 
-    The `labels` of the classes of several responses are known before; those of one are found.
+    For several responses the `labels` of their classes must be given; for one response they are
+    found by this pass.
     """
-    most = SPARE * SAMPLED // len(blocks) + 1
-    look = _Looking(likelihood, n_features, blocks.features, most, seed, labels).look
+    n_sampled = SPARE * SAMPLED // len(blocks) + 1
+    look = _BlockSurvey(likelihood, n_features, blocks.features, n_sampled, seed, labels).look
     known: Known | None = None
-    drawn: list[Drawn] = []
+    samples: list[SampledRows] = []
     begin = [0]
-    for look_of_block in passing(blocks.map(look, threads), len(blocks), None, "survey"):
-        if known is not None and look_of_block.mean.size != known.mean.size:
+    for block_known in passing(blocks.map(look, threads), len(blocks), None, "survey"):
+        if known is not None and block_known.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
-        known = look_of_block if known is None else known.joined(look_of_block)
+        known = block_known if known is None else known.joined(block_known)
         begin.append(known.given)
-        drawn.append(look_of_block.drawn)
-        if sum(each.keys.size for each in drawn) > 3 * SAMPLED // 2:
-            drawn = [Drawn.of(drawn)]
+        samples.append(block_known.sample)
+        if sum(each.keys.size for each in samples) > 3 * SAMPLED // 2:
+            samples = [SampledRows.of(samples)]
     if known is None:
         raise ValueError("blocks: there are no rows")
-    return replace(known, drawn=Drawn.of(drawn), begin=np.array(begin[:-1]))
+    return replace(known, sample=SampledRows.of(samples), begin=np.array(begin[:-1]))
 
 
 @dataclass(frozen=True)
@@ -492,7 +507,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class BlockRows(Sample):
-    """All rows of blocks in place of arrays: what solvers ask of a sample, from a pass before."""
+    """All rows of the blocks in place of a `Sample` of arrays, with moments from a first pass."""
 
     blocks: Blocks = field(kw_only=True)
     totals: Known = field(kw_only=True)
@@ -571,13 +586,13 @@ class BlockRows(Sample):
     def sum_blocks(self, function: Callable[[int, Block], T], what: str) -> T:
         """The sum of ``function(i, block)`` over every block; the log says how far it is."""
 
-        def watch(steps: Iterable[Any], count: int) -> Iterator[Any]:
+        def watch(steps: Iterable[V], count: int) -> Iterator[V]:
             return passing(steps, count, self.size, what)
 
         return self.blocks.sum(function, self.threads, watch)
 
     def resamples(self, kind: str, count: int, seed: int) -> Iterator[BlockRows]:
-        """The same rows with random weights of each of so many resamples."""
+        """The same rows with the random weights of each of `count` resamples."""
         for number in range(count):
             yield replace(self, draw=Draw(kind, (seed, number)))
 
@@ -599,12 +614,12 @@ def _through(
 
 
 def rows_of_blocks(
-    blocks: Blocks, known: Known, family: Family, labels: tuple[Any, ...], threads: int
+    blocks: Blocks, known: Known, family: Family, labels: tuple[Labels | None, ...], threads: int
 ) -> BlockRows:
     """The rows in the user's units."""
     reader = Reader(family, labels, features=blocks.features)
     known.mean[list(family.held)] = 0.0
-    sampled = reader.drawn(known.drawn)
+    sampled = reader.encode_sample(known.sample)
     alike = replace(
         sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
     )

@@ -18,15 +18,15 @@ __all__ = ["Watch", "added", "sum_in_tree", "sum_of", "sum_on_workers"]
 T = TypeVar("T")
 
 Watch = Callable[[Iterable[T], int], Iterator[T]]
-"""Passes on so many steps of a sum as they come, and says how far it is."""
+"""``watch(steps, count)`` yields the `count` steps of a sum as they come, and reports progress."""
 
 _NEIGHBOURS = 8
-"""Sums that are added at a time.  A worker holds so many; with more, fewer sums travel between
-workers, and fewer of them are added at the same time."""
+"""Number of sums that are added at a time, and that a worker holds in memory.  With a larger
+number, fewer sums travel between workers, and fewer additions run in parallel."""
 
 
 def added(one: Any, other: Any) -> Any:
-    """The sum of two numbers or arrays, or of two records or lists of such; None is no summand.
+    """The sum of two numbers, arrays, records or lists of these; None counts as zero.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def added(one: Any, other: Any) -> Any:
 
 
 def sum_of(values: Iterable[Any]) -> Any:
-    """The sum of values in their order; None of none, and of None alone.
+    """The sum of values in their order; None if there are none, or if all are None.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def sum_in_tree(values: Iterable[Any]) -> Any:
     >>> sum_in_tree(range(100))
     4950
     """
-    # Of each level the unfinished sum, and the number of its summands.
+    # The unfinished sum of each level, and the number of its summands.
     levels: list[tuple[Any, int]] = []
 
-    def put(value: Any, level: int) -> None:
+    def put(value: object, level: int) -> None:
         if level == len(levels):
             levels.append((value, 1))
             return

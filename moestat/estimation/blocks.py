@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import as_path, check_kind, positive_int, short
 from moestat.estimation.block_sums import Watch, sum_in_tree, sum_on_workers
-from moestat.estimation.reading.table import check_aligned
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column, check_aligned
 
 __all__ = ["Blocks", "GroupedBlock", "dask_client", "in_order"]
 
@@ -28,11 +31,11 @@ Block = tuple[Any, ...]
 class GroupedBlock(NamedTuple):
     """Rows of whole groups, for each of which an expert is chosen once."""
 
-    X: Any  # inputs (b, d)
-    y: Any  # responses (b,)
-    weight: Any  # (b,), or None
-    groups: Any  # (b,): labels of groups, none of which has rows in another block
-    numbers: Any  # (b,): numbers of the rows among all rows
+    X: FloatArray  # inputs (b, d)
+    y: Column | Columns  # responses (b,)
+    weight: FloatArray | None  # (b,), or None
+    groups: Labels  # (b,): labels of groups, none of which has rows in another block
+    numbers: IntArray  # (b,): numbers of the rows among all rows
 
 
 _ROWS = 1 << 17
@@ -153,7 +156,7 @@ class Blocks:
 
     @classmethod
     def from_parquet(
-        cls, path: str | Path, X: Any, y: str, sample_weight: str | None = None
+        cls, path: str | Path, X: Sequence[str], y: str, sample_weight: str | None = None
     ) -> Blocks:
         """Blocks of a Parquet file: its row groups.
 
@@ -195,11 +198,11 @@ class Blocks:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"X must be a list of names of columns, got {short(X)}")
         with parquet.ParquetFile(path) as file:
-            there, count = file.schema_arrow.names, file.num_row_groups
+            names_in_file, count = file.schema_arrow.names, file.num_row_groups
         columns = [*X, y, *([sample_weight] if sample_weight is not None else [])]
-        missing = [name for name in columns if name not in there]
+        missing = [name for name in columns if name not in names_in_file]
         if missing:
-            known = ", ".join(there)
+            known = ", ".join(names_in_file)
             raise ValueError(f"{path} has no column {short(missing[0])}; it has {known}")
         return cls(partial(_row_group, path, columns, len(X)), count, tuple(X), y)
 
@@ -236,17 +239,17 @@ class Blocks:
         >>> len(Blocks.from_dask(X, X[:, 0]))
         4
         """
-        return _OnDask.made(X, y, sample_weight)
+        return _OnDask.from_collections(X, y, sample_weight)
 
 
 def in_order(task: Callable[[int], T], numbers: Iterable[int], threads: int) -> Iterator[T]:
     """``task(number)`` of each number, in order, with one at work for each thread."""
     with ThreadPoolExecutor(threads) as pool:
-        left = iter(numbers)
-        running = deque(pool.submit(task, i) for i in islice(left, threads))
+        waiting = iter(numbers)
+        running = deque(pool.submit(task, i) for i in islice(waiting, threads))
         while running:
             yield running.popleft().result()
-            running.extend(pool.submit(task, i) for i in islice(left, 1))
+            running.extend(pool.submit(task, i) for i in islice(waiting, 1))
 
 
 def _cut(parts: list[Any], rows: int, number: int) -> Block:
@@ -272,8 +275,8 @@ class _OnDask(Blocks):
     partitions: tuple[Any, ...] = ()
 
     @classmethod
-    def made(cls, X: Any, y: Any, sample_weight: Any) -> _OnDask:
-        """Of collections with the same partitions."""
+    def from_collections(cls, X: Any, y: Any, sample_weight: Any) -> _OnDask:
+        """Blocks of dask collections with the same partitions."""
         try:
             from dask.delayed import delayed
         except ImportError:
@@ -316,14 +319,14 @@ class _OnDask(Blocks):
         """The sum of ``function(i, block)`` over all blocks, which the workers add."""
         return sum_on_workers(self._tasks(function), dask_client(), watch)
 
-    def _tasks(self, function: Callable[[int, Block], Any]) -> list[Any]:
+    def _tasks(self, function: Callable[[int, Block], object]) -> list[Any]:
         from dask.delayed import delayed
 
         task = delayed(function, pure=False)
         return [task(number, block) for number, block in enumerate(self.partitions)]
 
 
-def _together(*parts: Any) -> Block:
+def _together(*parts: ArrayLike) -> Block:
     return tuple(np.asarray(part) for part in parts)
 
 

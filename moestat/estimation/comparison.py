@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +131,7 @@ def _cell(each: Estimate | None) -> str:
     return f"{significant(each.estimate, 3)} ({error})"
 
 
-_REACHED: dict[str, Any] = {
+_REACHED: dict[str, Callable[[MoEResults], str]] = {
     "Observations": lambda result: f"{result.nobs:.10g}",
     "Experts": lambda result: str(result.family.n_experts),
     "Free parameters": lambda result: f"{result.edf:.6g}",

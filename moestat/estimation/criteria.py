@@ -140,12 +140,12 @@ class Criteria(Predicting):
         if self.family.likelihood.dtype is np.complex128:
             raise ValueError("responses of two columns have no R-squared")
         if self.reads_source:
-            left = sum_of_source(self, "rsquared", _squares_left)
-            return 1.0 - left / float(self.source.totals.squares[-1, -1])
+            residual = sum_of_source(self, "rsquared", _sum_of_squares)
+            return 1.0 - residual / float(self.source.totals.squares[-1, -1])
         y = np.asarray(self.rows.y, dtype=np.float64)
         centre = np.average(y, weights=self.weight)
-        left = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2
-        return float(1.0 - left / (self.weight @ (y - centre) ** 2))
+        residual = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2
+        return float(1.0 - residual / (self.weight @ (y - centre) ** 2))
 
     @property
     def r_squared(self) -> float:
@@ -305,12 +305,12 @@ class Criteria(Predicting):
         return influence(self, top)
 
 
-def _log_of_largest(part: Any) -> float:
+def _log_of_largest(part: Criteria) -> float:
     """Weighted sum of the logarithms of the largest responsibilities."""
     tau, weight = part.assignments
     return float(np.log(tau.max(axis=0)) @ weight)
 
 
-def _squares_left(part: Any) -> float:
+def _sum_of_squares(part: Criteria) -> float:
     """Weighted sum of the squares of the residuals."""
     return float(part.weight @ np.asarray(part.resid) ** 2)

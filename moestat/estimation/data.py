@@ -1,4 +1,4 @@
-"""The data of a fit: everything that people pass is read here, once, into one record."""
+"""The data of a fit: everything that a user passes is read here, once, into one record."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from moestat.base.registry import configured
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import FloatArray, IntArray, Labels, Likelihood, TableLike
 from moestat.base.validate import (
     as_design,
     as_weights,
@@ -25,7 +26,13 @@ from moestat.estimation.groups import check_groups
 from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import read_labels
-from moestat.estimation.reading.responses import PAIRS, as_columns, in_order, read_responses
+from moestat.estimation.reading.responses import (
+    PAIRS,
+    Columns,
+    as_columns,
+    in_order,
+    read_responses,
+)
 from moestat.estimation.reading.table import (
     Column,
     as_column,
@@ -57,14 +64,14 @@ __all__ = [
 ]
 
 _LARGEST = 1e100
-"""Largest number of a column: sums of squares, and products of two of them with a third number as
-large, are in float64."""
+"""Largest number in a column: sums of squares of such numbers, and the product of two of these sums
+with a third number of this size, stay within the range of float64."""
 
 _OF_DATA = ("likelihood", "n_features", "n_classes")
-"""Arguments of `moestat.family` that the data say."""
+"""Arguments of `moestat.family` that follow from the data."""
 
 _NAMED, _READ = ("equal", "fixed"), ("gate_inputs", "expert_inputs")
-"""Arguments in which inputs are called by their names: of coefficients, and of what is read."""
+"""Arguments that name inputs: constraints on coefficients, and the inputs of gate and experts."""
 
 
 @dataclass(frozen=True)
@@ -74,22 +81,22 @@ class Data:
     X: FloatArray = field(repr=False)  # (n, d): inputs, with 0 in columns that are constant
     # (n,), or (n, R): real responses, or positions of the labels in `classes`, from 1; or several
     # of these
-    y: Any = field(repr=False)
+    y: np.ndarray = field(repr=False)
     weight: FloatArray = field(repr=False)  # (n,): sample weights
     features: tuple[str, ...] | None = None  # names of the inputs; None for data without names
     response: str | None = None
     # (K,): labels of the classes in order, the last one the reference; None for a continuous
     # response; of several responses a tuple of these
     classes: Any = None
-    formula: Any = None  # how inputs are made from a data frame; None for a fit without formula
-    index: Any = field(default=None, repr=False)  # what the rows are called
+    formula: Any = None  # how inputs are computed from a data frame; None for a fit without formula
+    index: Any = field(default=None, repr=False)  # labels of the rows, an index of pandas
     # (n,): label of the group of each row, for which an expert is chosen once; None without groups
-    groups: Any = field(default=None, repr=False)
-    # (n,): positions of the rows in what was given, where rows with missing values were left out
-    kept: Any = field(default=None, repr=False)
+    groups: Labels | None = field(default=None, repr=False)
+    # (n,): positions of the rows among those passed, if rows with missing values were left out
+    kept: IntArray | None = field(default=None, repr=False)
     dropped: int = 0  # number of rows that were left out
     # of a fit by formula the columns (n,) that it names, in the order of ``formula.names``
-    columns: tuple[Any, ...] = field(default=(), repr=False)
+    columns: tuple[np.ndarray, ...] = field(default=(), repr=False)
     # columns that the response was read from: those of a table of several, or of a formula
     responses: tuple[str, ...] = ()
     # of a fit by formula the columns of the table that held the weights and the groups
@@ -97,12 +104,12 @@ class Data:
     groups_column: str | None = None
     # (R,): step in which each response is recorded, 0 for none; None before a fit has sought them
     resolution: tuple[float, ...] | None = None
-    # sum of the weights of the groups, where their rows are not here
+    # sum of the weights of the groups, if the record does not hold their rows
     group_weight: float | None = None
     drawn: bool = False  # whether the rows are a sample of those of the fit
 
     @classmethod
-    def of(cls, model: Family, X: Any, y: Any, weight: Any = None) -> Data:
+    def of(cls, model: Family, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Data:
         """Arrays (n, d) and (n,), with weights (n,), as data without names.
 
         An input that is constant is refused: where `read_data` would hold its coefficient at 0, the
@@ -122,7 +129,7 @@ class Data:
             )
         return cls(design.T, response, weights)
 
-    def at(self, which: Any) -> Data:
+    def at(self, which: IntArray | NDArray[np.bool_]) -> Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
         names = ("X", "y", "weight", "index", "groups")
         parts = {name: getattr(self, name) for name in names}
@@ -135,10 +142,10 @@ _OF_SURVEYS = frozenset({"survey", "strata", "clusters", "psu"})
 """Arguments that other packages have for samples with a design."""
 
 
-def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
-    """Raise unless what was given are arguments of these functions or of `moestat.family`.
+def check_options(given: Mapping[str, object], *functions: Callable[..., object]) -> None:
+    """Raise unless the options are arguments of these functions or of `moestat.family`.
 
-    The first function is the one that was called.
+    The first function is the one that the user called.
     """
     if not given:
         return
@@ -159,12 +166,12 @@ def check_options(given: Mapping[str, Any], *functions: Callable[..., Any]) -> N
 
 def read_data(
     model: Family | str | Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    X: ArrayLike | TableLike | Inputs,
+    y: ArrayLike | TableLike | Column | Columns,
+    sample_weight: ArrayLike | None,
     options: Mapping[str, Any],
     *,
-    groups: Any = None,
+    groups: ArrayLike | Column | None = None,
     classes: Any = None,
     missing: str = "raise",
     resolution: Any = None,
@@ -180,8 +187,9 @@ def read_data(
     law = model.likelihood if isinstance(model, Family) else as_likelihood(model)
     parts = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
     check_aligned(parts)
-    inputs = X
-    if not isinstance(X, Inputs):
+    if isinstance(X, Inputs):
+        inputs = X
+    else:
         inputs = read_inputs(X, None if by_name else fitted_family.n_features, missing=missing)
     if random is not None:
         fitted_family = random_likelihood(
@@ -228,8 +236,9 @@ def read_data(
             fitted_family = of_two_columns(fitted_family, series["y"])
         if is_by_expert(fitted_family):
             given = series["sample_weight"].values if "sample_weight" in series else None
-            y = series["y"].numbers("y")
-            fitted_family = with_range(fitted_family, y[as_weights(given, y.size) > 0.0])
+            numbers = series["y"].numbers("y")
+            used_rows = as_weights(given, numbers.size) > 0.0
+            fitted_family = with_range(fitted_family, numbers[used_rows])
         column = series["y"]
         series["y"] = in_order(
             column, named_pair(_law_of(fitted_family), column.parts) or column.parts
@@ -288,8 +297,8 @@ def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> d
     return arguments
 
 
-def _places(inputs: Any, features: Sequence[str] | None, name: str) -> list[Any]:
-    """Positions of inputs, or of those of each expert."""
+def _places(inputs: Sequence[Any], features: Sequence[str] | None, name: str) -> list[Any]:
+    """Positions of the inputs, or a list of positions for each expert."""
     if name == "expert_inputs" and inputs and all(map(is_sequence, inputs)):
         return [_places(inputs_of_expert, features, name) for inputs_of_expert in inputs]
     return [at for f in inputs for at in places_of(f, features, name)]
@@ -321,11 +330,11 @@ def _variances(design: FloatArray, weight: FloatArray, which: Sequence[int]) -> 
 
 
 def _plain(labels: np.ndarray) -> np.ndarray:
-    """Labels that files hold without pickle."""
+    """Labels of a type that can be stored without pickle."""
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
-def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
+def _check_model(model: object, options: Mapping[str, object]) -> bool:
     """Whether a model is given by name; raise unless it is one."""
     if not isinstance(model, (Family, str, Mapping)) and not is_sequence(model):
         raise ValueError(
@@ -353,8 +362,10 @@ def _check_model(model: Any, options: Mapping[str, Any]) -> bool:
     return not isinstance(model, Family)
 
 
-def _present(inputs: Inputs, series: Mapping[str, Any], missing: str) -> Any:
-    """A mask of the rows without missing values, None where all are; raise as `missing` says."""
+def _present(
+    inputs: Inputs, series: Mapping[str, Column | Columns], missing: str
+) -> NDArray[np.bool_] | None:
+    """A mask of the rows without missing values; None if no value is missing."""
     gaps = np.zeros(inputs.design.shape[1], dtype=bool)
     for name, column in series.items():
         if missing == "raise":
@@ -373,7 +384,7 @@ def _law_of(model: Any) -> Likelihood:
 
 
 def named_pair(likelihood: Likelihood, parts: Sequence[str]) -> tuple[str, ...] | None:
-    """The order of two columns that are called by what they are, None of others."""
+    """The order of two columns with telling names, such as successes and failures; else None."""
     for option, pairs in PAIRS.items():
         for names in pairs:
             if option in likelihood.options and set(names) == set(parts):
@@ -404,9 +415,9 @@ def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
 
 
 def of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
-    """Where y has two columns the table of the likelihood that they are for.
+    """The likelihood with the option that reads y with two columns; unchanged for one column.
 
-    They are bounds of censored responses, or numbers of successes and failures.
+    Two columns are bounds of censored responses, or numbers of successes and failures.
     """
     if is_by_expert(model):
         return model
@@ -439,14 +450,14 @@ def check_size(name: str, low: FloatArray, high: FloatArray, *, squared: bool = 
         )
 
 
-def spans(design: FloatArray, used: Any) -> FloatArray:
-    """Largest less smallest value of each input (d,) in the rows that are `used`, a mask."""
-    # Columns chosen by a mask are no longer contiguous, which costs ten times as much to go over.
+def spans(design: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
+    """Range, largest minus smallest value, of each input (d,) in the rows of the mask `used`."""
+    # Indexing by a mask returns an array that is not contiguous and is ten times slower to reduce.
     return np.ptp(design if used.all() else np.compress(used, design, axis=1), axis=1)
 
 
 def holding_constants(
-    model: Family, design: FloatArray, used: Any, features: Sequence[str] | None
+    model: Family, design: FloatArray, used: NDArray[np.bool_], features: Sequence[str] | None
 ) -> Family:
     """The family with the coefficients of constant inputs held at 0, and a warning."""
     if used.sum() < 2:
@@ -455,24 +466,24 @@ def holding_constants(
     new = [f for f in constant if f in model.read]
     if not new:
         return model
-    shown = ", ".join(repr(features[f]) if features else str(f) for f in new)
-    what = f"X: column {shown} is constant; its slope cannot be distinguished from the intercept"
+    names = ", ".join(repr(features[f]) if features else str(f) for f in new)
+    what = f"X: column {names} is constant; its slope cannot be distinguished from the intercept"
     try:
-        held = model.holding([*model.held, *new])
+        restricted = model.holding([*model.held, *new])
     except ValueError as error:
         raise ValueError(f"{what}, and {error}: leave the column out") from None
     warn_caller(
         f"{what}. Its coefficients are fixed at 0, and the intercepts include its effect",
         ConstantColumnWarning,
     )
-    return held
+    return restricted
 
 
 def without_rows(data: Data) -> Data:
-    """The names of the data without X and y; the weights stay, and that there are groups."""
-    gone: dict[str, Any] = {"index": None, "kept": None, "columns": ()}
+    """The data without X and y; names and weights stay, and the fact that there are groups."""
+    changes: dict[str, Any] = {"index": None, "kept": None, "columns": ()}
     if data.groups is not None and data.group_weight is None:
         _, first = np.unique(data.groups, return_index=True)
         weight = float(data.weight[first].sum())
-        gone |= {"groups": data.groups[:0], "group_weight": weight}
-    return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0], **gone)
+        changes |= {"groups": data.groups[:0], "group_weight": weight}
+    return replace(data, X=np.empty((0, data.X.shape[1])), y=data.y[:0], **changes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from moestat.solvers.solution import Solution
 __all__ = ["Doubt", "doubts"]
 
 Doubt = tuple[type[MoEWarning], str]
-"""A kind of warning, and what it says."""
+"""The category and the message of a warning."""
 
 
 def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
@@ -165,18 +164,18 @@ def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
     return words
 
 
-def _rises(problem: Problem, solution: Solution, there: FloatArray, back: FloatArray) -> bool:
-    """Whether a move loses nothing, and one back does."""
+def _rises(problem: Problem, solution: Solution, step: FloatArray, back: FloatArray) -> bool:
+    """Whether the log-likelihood does not decrease by `step`, but decreases by minus `back`."""
 
     def height(at: FloatArray) -> float:
         return problem.data.sum_parts(partial(_height, problem, at))
 
     least = solution.log_likelihood - SAME_HEIGHT
-    return height(solution.theta + there) > least > height(solution.theta - back)
+    return height(solution.theta + step) > least > height(solution.theta - back)
 
 
 def _separation(
-    family: Family, terms: list[Term], at: IntArray, _: Any, data: Data | None
+    family: Family, terms: list[Term], at: IntArray, _: np.ndarray, data: Data | None
 ) -> Doubt:
     """Parameters at infinity, by name, with the inputs and classes that they belong to."""
     # The first coefficient of a channel is of no input, unless it is a place among the inputs.
@@ -238,10 +237,10 @@ def _limit(
     )
 
 
-def _some(words: list[str], most: int = 4) -> str:
-    """Words, the first few of them."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
+def _some(words: list[str], limit: int = 4) -> str:
+    """The first words, at most `limit` of them, and how many more there are."""
+    more = f" and {len(words) - limit} more" if len(words) > limit else ""
+    return ", ".join(words[:limit]) + more
 
 
 def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
@@ -272,7 +271,7 @@ def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> li
     """Parameters that are not determined, for no reason that another doubt gives."""
     known, family = result.identified, standard.problem.family
     certified = result.certificate.certified and known.definite
-    # Where the likelihood jumps, derivatives do not see how well the place of a jump is known.
+    # If the likelihood has jumps, derivatives do not show how well their places are determined.
     if not certified or far.any() or family.has_jumps:
         return []
     lost = _lost(standard, known) & ~known.related(standard.coordinates.matrix)

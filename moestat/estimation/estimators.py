@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from moestat.base.door import door
+from moestat.base.types import Seed, TableLike
 from moestat.estimation.data import read_inputs
 from moestat.estimation.fitting import fit
 from moestat.estimation.priors import Prior
@@ -21,13 +23,16 @@ from moestat.estimation.starts import StartRule
 from moestat.model.joint import as_likelihood
 from moestat.solvers import Solver, make_solver
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 __all__ = ["MoEClassifier", "MoERegressor"]
 
 _NUMBERS: dict[str, Any] = {"dtype": np.float64}
 
 
-def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """What scikit-learn makes of X and y, or its refusal."""
+def _validated(estimator: BaseEstimator, *data: Any, **options: bool | int) -> Any:
+    """X and y as scikit-learn validates them, with clear messages for its refusals."""
     try:
         return validate_data(estimator, *data, **options, **_NUMBERS)
     except OverflowError:
@@ -43,7 +48,7 @@ def _validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class _MoEEstimator(BaseEstimator):
-    """What both estimators do: read the data, fit, keep the results without the data."""
+    """Common part of both estimators: read the data, fit, keep the results without the data."""
 
     n_experts: int = 2
     gate: str | Mapping[str, Any] = "softmax"
@@ -53,8 +58,8 @@ class _MoEEstimator(BaseEstimator):
     n_starts: int | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
     prior: Prior | str | None = None
-    random_state: Any = None
-    if TYPE_CHECKING:  # what a fit and the classes below set is no parameter
+    random_state: Seed = None
+    if TYPE_CHECKING:  # attributes that `fit` and the classes below set are no parameters
         results_: MoEResults = field(init=False)
         predict: Any = field(init=False)
 
@@ -64,21 +69,27 @@ class _MoEEstimator(BaseEstimator):
         check_is_fitted(self, "results_")
         return max(1, self.results_.certificate.iterations)
 
-    def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
+    def score_samples(self, X: ArrayLike | TableLike, y: ArrayLike | None = None) -> np.ndarray:
         """Natural log-density (n,) of y (n,) given X (n, d); y defaults to the predictions at X."""
         design = self._inputs(X)
         if y is None and self.results_.family.likelihood.counts:
             raise ValueError("y: give the counts; a predicted mean is not a count")
         return self.results_.score_samples(design, self.predict(X) if y is None else y)
 
-    def _inputs(self, X: Any) -> np.ndarray:
+    def _inputs(self, X: ArrayLike | TableLike) -> np.ndarray:
         """Inputs (n, d) for predictions, with the columns of the fit."""
         check_is_fitted(self)
         if hasattr(X, "columns"):
             read_inputs(X)
         return np.asarray(_validated(self, X, reset=False))
 
-    def _fitted(self, likelihood: Any, X: Any, y: Any, sample_weight: Any) -> MoEResults:
+    def _fit(
+        self,
+        likelihood: str | Mapping[str, Any] | Sequence[Any],
+        X: ArrayLike | TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+    ) -> MoEResults:
         """The results of a fit."""
         bounds: Any = {} if self.bounds is None else {"bounds": self.bounds}
         solver = self.solver
@@ -149,7 +160,9 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     (['down'], (200, 2))
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoEClassifier:
+    def fit(
+        self, X: ArrayLike | TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MoEClassifier:
         """Fit the model by maximum likelihood to X (n, d) and class labels y (n,) of any type."""
         if hasattr(X, "columns"):
             read_inputs(X)
@@ -157,20 +170,20 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         check_classification_targets(labels)
         self.classes_ = np.unique(labels)
         given = X if hasattr(X, "columns") else design
-        self.results_ = self._fitted("multinomial", given, labels, sample_weight)
+        self.results_ = self._fit("multinomial", given, labels, sample_weight)
         return self
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike | TableLike) -> np.ndarray:
         """Predict class probabilities (n, K); the columns are in the order of ``classes_``."""
         design = self._inputs(X)
         return self.results_.predict_proba(design)
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: ArrayLike | TableLike) -> np.ndarray:
         """Predict natural logarithms (n, K) of the class probabilities, see `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike | TableLike) -> np.ndarray:
         """Predict the most probable label (n,) of each row of X (n, d)."""
         probability = self.predict_proba(X)
         return self.classes_[np.argmax(probability, axis=1)]
@@ -209,12 +222,14 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
 
     likelihood: str | Mapping[str, Any] | Sequence[Any] = "gaussian"
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.likelihood not in ("gaussian", "least-squares")
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MoERegressor:
+    def fit(
+        self, X: ArrayLike | TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MoERegressor:
         """Fit the model by maximum likelihood to X (n, d) and y (n,), or (n, m) for m responses.
 
         If the likelihood is for censored responses, y (n, 2) holds the lower and the upper bound of
@@ -225,7 +240,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         if "censored" in as_likelihood(self.likelihood).options:
             design = _validated(self, X, ensure_min_samples=2)
             given = X if hasattr(X, "columns") else design
-            self.results_ = self._fitted(self.likelihood, given, y, sample_weight)
+            self.results_ = self._fit(self.likelihood, given, y, sample_weight)
             return self
         shape = np.asarray(y).shape
         m = shape[1] if len(shape) == 2 else 1
@@ -235,11 +250,13 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
         law: Any = self.likelihood
         if m > 1 and not as_likelihood(law).parts:
             law = [law] * m
-        self.results_ = self._fitted(law, given, response, sample_weight)
+        self.results_ = self._fit(law, given, response, sample_weight)
         return self
 
     @door()
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(
+        self, X: ArrayLike | TableLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict the conditional mean (n,), or (n, m), of y at each row of X (n, d).
 
         With ``return_std=True`` the method also returns the standard deviation of a new response,

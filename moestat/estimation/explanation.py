@@ -16,12 +16,12 @@ __all__ = ["ADVICE", "Advice", "Explanation", "explain"]
 
 
 class Advice(NamedTuple):
-    """What a kind of warning means, whatever the data are."""
+    """The meaning of a kind of warning, independent of the data."""
 
     title: str
     """The kind of warning in a few words."""
     means: str
-    """What it means for the numbers that a user reads."""
+    """The consequences for estimates, standard errors and predictions."""
     steps: tuple[str, ...]
     """What to do, the first remedy first."""
 
@@ -201,17 +201,17 @@ def explain(result: MoEResults) -> Explanation:
     """The explanation of a result, `moestat.estimation.results.MoEResults.explain`."""
     certificate = result.certificate
     agree = round(certificate.agreement * certificate.n_starts)
-    shown = "is a local maximum of the likelihood in its box (certified)"
+    statement = "is a local maximum of the likelihood in its box (certified)"
     if result.prior is not None:
-        shown = "is a local maximum of the posterior density in its box (certified)"
+        statement = "is a local maximum of the posterior density in its box (certified)"
     if result._is_separated:
-        shown = (
+        statement = (
             "ends where a further step gains less than 1e-4 (certified), but it is not a local"
             " maximum: the likelihood keeps increasing as some coefficients grow"
         )
     if not certificate.certified:
-        shown = "is not certified as a local maximum; do not report it"
-    sentences = [f"The fit {shown}."]
+        statement = "is not certified as a local maximum; do not report it"
+    sentences = [f"The fit {statement}."]
     if certificate.n_starts > 1:
         sentences.append(
             f"{agree} of {certificate.n_starts} starts ended at the best value. This is evidence,"

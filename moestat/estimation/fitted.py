@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.warnings import LimitWarning, SeparationWarning, warn_caller
 from moestat.estimation.data import Data
 from moestat.estimation.inference.delta import normal_reach
@@ -32,11 +32,11 @@ __all__ = ["Fitted", "StandardFit", "warn_and_note"]
 
 @dataclass(frozen=True)
 class StandardFit:
-    """A fit in the coordinates in which it was found."""
+    """A fit in the coordinates of the solver."""
 
-    family: Family  # the family with the box there
-    solution: Solution  # the solution there
-    coordinates: Coordinates | None = None  # the way to the coordinates of the user
+    family: Family  # the family with its box in these coordinates
+    solution: Solution  # the solution in these coordinates
+    coordinates: Coordinates | None = None  # the map to the coordinates of the user
     # (P, P): `channel_metric`, mean squared moves of predictors
     metric: FloatArray | None = field(default=None, repr=False)
     # (P, P): curvature of minus the log prior density at a posterior mode
@@ -60,11 +60,11 @@ class Fitted:
     notes: tuple[str, ...] = field(default=(), repr=False)
     prior: Prior | None = field(default=None, repr=False)
     kinds: tuple[str, ...] = field(default=(), repr=False)
-    # the rows of a fit to blocks, or to a source, which questions read again
+    # the rows of a fit to blocks, or to a source, which methods read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies in other processes have: not the source, which may be open files."""
+        """State of copies in other processes, without the source, which may hold open files."""
         return {**self.__dict__, "source": None}
 
     @property
@@ -100,15 +100,19 @@ class Fitted:
             return None
         return reported_positions(self.family)
 
-    def _labelled(self, values: FloatArray, columns: Any = None) -> pd.Series | pd.DataFrame | Any:
+    def _labelled(
+        self, values: FloatArray, columns: Sequence[str] | None = None
+    ) -> pd.Series | pd.DataFrame | Any:
         """Values per parameter (P,) or (P, m), labelled where the data had names.
 
         Those of pairs of parameters (P, P) come without columns.
         """
         return labelled(values, self._reported, self.param_names, columns)
 
-    def _by_group(self, values: FloatArray, labels: Any, index: Any) -> Any:
-        """Values (G,) of groups: a series by their labels where rows have an index."""
+    def _by_group(
+        self, values: FloatArray, labels: Labels, index: object
+    ) -> FloatArray | pd.Series:
+        """Values (G,) of groups, as a series by their labels if the rows have an index."""
         if index is None:
             return values
         import pandas as pd
@@ -214,11 +218,11 @@ class Fitted:
 
     @property
     def _inner(self) -> StandardFit:
-        """The fit where it was found."""
+        """The fit in the coordinates of the solver."""
         return self.standard or StandardFit(self.family, self.solution, None)
 
     def _moved_by(self, inner: np.ndarray) -> np.ndarray:
-        """Coordinates (P,) that depend on those marked where the fit was found."""
+        """Parameters (P,) that depend on marked parameters in the coordinates of the solver."""
         return (self._matrix != 0.0) @ inner
 
     def cov_params(self) -> Any:
@@ -237,15 +241,15 @@ class Fitted:
 
     @property
     def _matrix(self) -> FloatArray:
-        """Derivative (P, P) of the parameters in the coordinates in which they were found."""
+        """Derivative (P, P) of the parameters with respect to those in the solver's coordinates."""
         coordinates = self._inner.coordinates
         return np.eye(self.family.n_params) if coordinates is None else coordinates.matrix
 
     @property
     def _at_infinity(self) -> np.ndarray:
-        """Parameters (P,) that diverge, which a warning of the fit says; no others count.
+        """Parameters (P,) that diverge, as a warning of the fit reports.
 
-        They have no standard error, and no linear relation among inputs moves them.
+        They have no standard error, and no linear relation among inputs affects them.
         """
         warned = not {LimitWarning.__name__, SeparationWarning.__name__}.isdisjoint(self.kinds)
         return warned & self.identified.definite & ~self.identified.related(self._matrix)
@@ -260,9 +264,9 @@ class Fitted:
         inward = rows @ self._matrix
         if self.robust is None:
             return self.identified.spread(inward)
-        spread, lost = rows @ self.robust @ rows.T, ~self.identified.seen(inward)
-        spread[lost] = np.nan
-        spread[:, lost] = np.nan
+        spread, undetermined = rows @ self.robust @ rows.T, ~self.identified.seen(inward)
+        spread[undetermined] = np.nan
+        spread[:, undetermined] = np.nan
         return spread
 
     def _errors_of(self, rows: FloatArray) -> FloatArray:
@@ -275,7 +279,7 @@ class Fitted:
     def _open(self, rows: FloatArray) -> np.ndarray:
         """Whether functions with derivatives (q, P) have their maxima at infinity, shape (q,)."""
         known, inward = self.identified, rows @ self._matrix
-        # Nor does a derivative that is 0 in float64 say that there is nothing to know.
+        # A derivative that is 0 in float64 does not show that the function is determined.
         none = np.linalg.norm(inward @ known.whitened, axis=1) == 0.0
         return known.open(inward) | (none & (known.flat.shape[1] > 0))
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import Seed
+from moestat.base.types import Seed, TableLike
 from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
 from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
@@ -21,6 +22,9 @@ from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import reported
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column
 from moestat.estimation.results import MoEResults
 from moestat.estimation.running import RunningFit
 from moestat.estimation.searching import search_of
@@ -38,25 +42,25 @@ __all__ = ["Settings", "fit", "fit_many"]
 @door()
 def fit(
     family: Family | str | Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any,
+    X: ArrayLike | TableLike | Inputs,
+    y: ArrayLike | TableLike | Column | Columns,
     *,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
     n_starts: int | None = None,
     time_limit: float | None = None,
     risk: float | None = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,
     compress: str | None = None,
     prior: Prior | str | None = None,
-    groups: Any = None,
+    groups: ArrayLike | Column | None = None,
     classes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
     missing: str = "raise",
-    resolution: Any = None,
-    random: Any = None,
+    resolution: float | Sequence[float] | None = None,
+    random: str | Sequence[str | int] | Mapping[str, Any] | None = None,
     verbose: bool = False,
     **model: Any,
 ) -> MoEResults:
@@ -285,24 +289,24 @@ class Settings:
             raise ValueError("compress: only for one response in a single column; leave it out")
         if data.groups is not None:
             raise ValueError("compress: not available with groups; leave it out")
-        few = compressed(data.X, data.y, data.weight)
-        fitted_family, compressed_data = read_data(family, few.X, few.y, few.weight, {})
+        points = compressed(data.X, data.y, data.weight)
+        fitted_family, compressed_data = read_data(family, points.X, points.y, points.weight, {})
         # A generator would have moved on if the data are fitted as they are after all.
         rng = as_generator(self.rng)
         settings = replace(self, rng=rng.spawn(1)[0])
         (result,) = settings.fit_all(
             [(fitted_family, replace(compressed_data, resolution=data.resolution))]
         )
-        if not few.lossless:
-            gain = result.certificate.gain + 2.0 * few.error_bound(family, result.theta)
+        if not points.lossless:
+            gain = result.certificate.gain + 2.0 * points.error_bound(family, result.theta)
             if not gain <= GAIN_LIMIT:
                 (result,) = replace(self, rng=rng).fit_all([(family, data)])
                 return result
             certificate = replace(result.certificate, gain=gain)
             result = replace(result, solution=replace(result.solution, certificate=certificate))
         assert result.data is not None
-        whole = replace(data, resolution=result.data.resolution)
-        return replace(result, data=whole, weight=data.weight)
+        all_rows = replace(data, resolution=result.data.resolution)
+        return replace(result, data=all_rows, weight=data.weight)
 
     def fit_all(self, problems: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
         """Fits in one batch to data that have been read, each with its family."""
@@ -336,11 +340,11 @@ def _naming(position: int, count: int) -> Generator[None]:
 @door()
 def fit_many(
     family: Family,
-    data: Sequence[tuple[Any, Any]],
+    data: Sequence[tuple[ArrayLike | TableLike, ArrayLike | TableLike]],
     *,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
-    sample_weights: Sequence[Any] | None = None,
+    sample_weights: Sequence[ArrayLike | None] | None = None,
     rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.validate import is_sequence
@@ -23,7 +24,9 @@ from moestat.estimation.reading.formula import (
     table_of,
     used_names,
 )
-from moestat.estimation.reading.table import Table, as_table, column_names
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column, Table, as_table, column_names
 from moestat.estimation.results import MoEResults
 from moestat.estimation.source_fits import SharedSource, columns_of_source, fit_source
 from moestat.estimation.sources import LazySource, Source, as_source
@@ -43,7 +46,7 @@ def fit_formula(
     offset: str | None = None,
     groups: str | None = None,
     missing: str = "raise",
-    scope: Mapping[str, Any] | None = None,
+    scope: Mapping[str, object] | None = None,
     resume: str | Path | None = None,
     **options: Any,
 ) -> MoEResults:
@@ -155,14 +158,14 @@ def fit_formula(
         raise ValueError(
             "resume: available only for sources that are read in parts; got data in memory"
         )
-    made, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
-    result = fit(family, made, y, n_experts=n_experts, **given)
+    inputs, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
+    result = fit(family, inputs, y, n_experts=n_experts, **given)
     assert result.data is not None
     return replace(result, data=replace(result.data, **fields_of_data))
 
 
 def source_of(data: Any) -> Source | SharedSource | None:
-    """The source that data are which are read in parts; None for rows in memory."""
+    """The source if the data are read in parts; None if all rows are in memory."""
     if isinstance(data, SharedSource):
         return data
     source = as_source(data)
@@ -170,7 +173,7 @@ def source_of(data: Any) -> Source | SharedSource | None:
 
 
 def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mapping[str, Any]) -> Any:
-    """The data of fits by several formulas: of a source one whose first pass they share."""
+    """The data of fits by several formulas; a source becomes one whose first pass they share."""
     source = source_of(data)
     if source is None or isinstance(source, SharedSource):
         return data
@@ -192,25 +195,25 @@ def read_formula(
     offset: str | None,
     groups: str | None,
     missing: str,
-    scope: Mapping[str, Any] | None,
+    scope: Mapping[str, object] | None,
     options: Mapping[str, Any],
-) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
-    """Inputs, response and further arguments of `moestat.fit`, and what its data have besides.
+) -> tuple[Inputs, Column | Columns, dict[str, Any], dict[str, Any]]:
+    """Inputs, response and further arguments of `moestat.fit`, and further fields of its `Data`.
 
-    Arguments are as of `fit_formula`.
+    The arguments are those of `fit_formula`.
     """
-    asked = read_terms(
+    request = read_terms(
         formula, column_names(data), family, weights, offset, groups, missing, scope, options
     )
-    terms, groups, scope = asked.terms, asked.groups, asked.scope
-    columns = asked.columns
-    table, complete = _complete(data, asked.names, missing)
-    inputs = FormulaInputs.of(asked.formula, terms, table, scope)
-    designs = inputs.designs(table)
+    terms, groups, scope = request.terms, request.groups, request.scope
+    columns = request.columns
+    table, complete = _complete(data, request.names, missing)
+    formula_inputs = FormulaInputs.of(request.formula, terms, table, scope)
+    designs = formula_inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
         check_finite(design, whose)
-    made, given = arguments_of(asked, inputs, table, designs, family)
+    inputs, given = arguments_of(request, formula_inputs, table, designs, family)
     given |= {
         "sample_weight": weight,
         "groups": None if groups is None else table[groups],
@@ -218,7 +221,7 @@ def read_formula(
     several = is_sequence(family) or bool(as_likelihood(family).parts)
     responses = response_columns if several else response_column
     fields_of_data: dict[str, Any] = {
-        "columns": inputs.plain_columns(table),
+        "columns": formula_inputs.plain_columns(table),
         "responses": tuple(used_names([terms.response], columns, scope)[0]),
         "weights_column": weights,
         "groups_column": groups,
@@ -228,11 +231,13 @@ def read_formula(
             "kept": np.flatnonzero(complete),
             "dropped": complete.size - int(complete.sum()),
         }
-    return made, responses(terms.response, table, scope), given, fields_of_data
+    return inputs, responses(terms.response, table, scope), given, fields_of_data
 
 
-def _complete(data: Any, names: Sequence[str], missing: str) -> tuple[Table, Any]:
-    """The named columns where none is missing, and a mask of these rows if any are left out."""
+def _complete(
+    data: Any, names: Sequence[str], missing: str
+) -> tuple[Table, NDArray[np.bool_] | None]:
+    """The rows of the named columns without missing values; their mask if any row is left out."""
     if missing == "raise":
         return table_of(data, names), None
     table = as_table("data", data, names)

@@ -1,11 +1,11 @@
-"""What a formula asks of a table: columns, terms, and arguments of a fit."""
+"""The columns and terms that a formula needs from a table, and the arguments of its fit."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,19 +18,22 @@ from moestat.estimation.reading.parse import Parsed, parsed
 from moestat.estimation.reading.table import Table, check_missing
 from moestat.model.joint import as_likelihood
 
-__all__ = ["Asked", "arguments_of", "check_finite", "read_terms"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FormulaRequest", "arguments_of", "check_finite", "read_terms"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a fit by formula asks of a table: terms, columns, and arguments of `moestat.fit`."""
+class FormulaRequest:
+    """Terms and columns that a fit by formula needs, and its arguments of `moestat.fit`."""
 
     formula: str  # the formula without its random effects, of all experts
     terms: Parsed
     columns: Sequence[str]  # columns of the table
     names: Sequence[str]  # columns that are read
     groups: str | None
-    scope: Mapping[str, Any]
+    scope: Mapping[str, object]
     options: dict[str, Any]
     by_expert: Combined | None = None  # formulas of the experts, where these differ
 
@@ -43,10 +46,10 @@ def read_terms(
     offset: str | None,
     groups: str | None,
     missing: str,
-    scope: Mapping[str, Any] | None,
+    scope: Mapping[str, object] | None,
     options: Mapping[str, Any],
-) -> Asked:
-    """What a formula asks of a table with these columns; arguments are as of `fit_formula`."""
+) -> FormulaRequest:
+    """The request of a formula to a table with these columns, from arguments of `fit_formula`."""
     options, by_expert = dict(options), None
     if is_mapping(formula):
         others = [each for each in (weights, groups) if each is not None]
@@ -70,7 +73,7 @@ def read_terms(
             f" {short(family)}; sizes are those of the formula"
         )
     check_missing(missing)
-    columns_by_name: list[tuple[str, Any]] = [("weights", weights), ("groups", groups)]
+    columns_by_name: list[tuple[str, object]] = [("weights", weights), ("groups", groups)]
     for name, column in columns_by_name:
         if column is not None and not isinstance(column, str):
             raise ValueError(f"{name} must be the name of a column, got {short(column)}")
@@ -84,14 +87,18 @@ def read_terms(
     scope = _scope_of_caller() if scope is None else scope
     factors = [terms.response, *(f for part in terms.parts for term in part for f in term)]
     names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
-    return Asked(formula, terms, columns, names, groups, scope, options, by_expert)
+    return FormulaRequest(formula, terms, columns, names, groups, scope, options, by_expert)
 
 
 def arguments_of(
-    asked: Asked, inputs: FormulaInputs, table: Table, designs: Sequence[Any], family: Any
+    request: FormulaRequest,
+    inputs: FormulaInputs,
+    table: Table,
+    designs: Sequence[pd.DataFrame],
+    family: Any,
 ) -> tuple[Inputs, dict[str, Any]]:
-    """Inputs of a fit from the designs of a table, and arguments that say who reads which."""
-    terms, formula, options = asked.terms, asked.formula, dict(asked.options)
+    """Inputs of a fit from the designs of a table, and options with the inputs of each part."""
+    terms, formula, options = request.terms, request.formula, dict(request.options)
     several = is_sequence(family) or bool(as_likelihood(family).parts)
     columns_of_response = beside(terms.response)
     if not several and len(columns_of_response) not in (1, 2):
@@ -101,19 +108,20 @@ def arguments_of(
             " Two columns with one likelihood are bounds, or successes and failures"
         )
     names = [f"b_{each}" for _, each in beside(terms.response)] if several else ["b"]
-    if asked.by_expert is not None and asked.by_expert.without_intercept:
-        known = dict.fromkeys(asked.by_expert.without_intercept, 0.0)
+    if request.by_expert is not None and request.by_expert.without_intercept:
+        known = dict.fromkeys(request.by_expert.without_intercept, 0.0)
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names, known)
     elif not terms.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
-    made = inputs.inputs_of(table, designs)
-    assert made.features is not None
+    inputs_of_fit = inputs.inputs_of(table, designs)
+    features = inputs_of_fit.features
+    assert features is not None
     if len(designs) > 2:
-        options["offset"] = made.features.index(_offset_name(designs))
+        options["offset"] = features.index(_offset_name(designs))
     columns_by_expert = (
         [designs[0].columns]
-        if asked.by_expert is None
-        else inputs.columns_of(asked.by_expert.parts, table)
+        if request.by_expert is None
+        else inputs.columns_of(request.by_expert.parts, table)
     )
     for i, names in enumerate(columns_by_expert):
         if lost := [name for name in names if name not in designs[0].columns]:
@@ -122,16 +130,16 @@ def arguments_of(
                 " of the other experts; use the same main effects and the same intercept in all"
                 " formulas"
             )
-    read_by = [[made.features.index(name) for name in names] for names in columns_by_expert]
+    read_by = [[features.index(name) for name in names] for names in columns_by_expert]
     options |= {
-        "expert_inputs": read_by[0] if asked.by_expert is None else read_by,
-        "gate_inputs": [made.features.index(name) for name in designs[1].columns],
+        "expert_inputs": read_by[0] if request.by_expert is None else read_by,
+        "gate_inputs": [features.index(name) for name in designs[1].columns],
     }
-    return made, options
+    return inputs_of_fit, options
 
 
 def _scope_of_caller() -> Mapping[str, Any]:
-    """Names where this package was called from: of that function, then of its module."""
+    """Local and global names of the function that called this package."""
     frame = inspect.currentframe()
     assert frame is not None
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("moestat."):
@@ -139,35 +147,38 @@ def _scope_of_caller() -> Mapping[str, Any]:
     return {**frame.f_globals, **frame.f_locals}
 
 
-def _offset_name(designs: Sequence[Any]) -> str:
-    """The one column of an offset, which is no term besides."""
-    made = [str(column) for column in designs[2].columns]
-    if len(made) != 1:
-        raise ValueError(f"offset must be one column of numbers, not {', '.join(made)}")
-    if any(made[0] in design.columns for design in designs[:2]):
-        raise ValueError(f"offset: {made[0]!r} is a term of the formula, too")
-    return made[0]
+def _offset_name(designs: Sequence[pd.DataFrame]) -> str:
+    """The one column of an offset, which may not be a term of the formula, too."""
+    names = [str(column) for column in designs[2].columns]
+    if len(names) != 1:
+        raise ValueError(f"offset must be one column of numbers, not {', '.join(names)}")
+    if any(names[0] in design.columns for design in designs[:2]):
+        raise ValueError(f"offset: {names[0]!r} is a term of the formula, too")
+    return names[0]
 
 
 def _without_intercept(
-    fixed: Any, formula: str, names: Sequence[str], known: Any = 0.0
+    fixed: Mapping[str, Any] | None,
+    formula: str,
+    names: Sequence[str],
+    values: float | Mapping[int, float] = 0.0,
 ) -> dict[str, Any]:
-    """Fixed blocks, with the experts' intercepts, called `names`, at 0, or as `known`."""
+    """Fixed blocks, with the experts' intercepts, the blocks `names`, fixed at `values`."""
     if fixed is not None and (not isinstance(fixed, Mapping) or {*names} & {*fixed}):
         known = ", ".join(map(repr, names))
         raise ValueError(
             f"fixed: {formula!r} leaves out the intercepts {known}, got {short(fixed)}"
         )
-    return {**(fixed or {}), **dict.fromkeys(names, known)}
+    return {**(fixed or {}), **dict.fromkeys(names, values)}
 
 
-def check_finite(design: Any, whose: str, first: int = 0) -> None:
-    """Raise if a column of one part is infinite or undefined somewhere; `first` is its row 0."""
+def check_finite(design: pd.DataFrame, whose: str, first: int = 0) -> None:
+    """Raise if a column of one part is infinite or undefined; `first` is the number of row 0."""
     infinite = ~np.isfinite(np.asarray(design, dtype=np.float64))
-    wrong = infinite.any(axis=0)
-    if wrong.any():
-        name = str(design.columns[wrong][0])
-        row = first + int(np.flatnonzero(infinite[:, wrong][:, 0])[0])
+    affected = np.flatnonzero(infinite.any(axis=0))
+    if affected.size:
+        name = str(design.columns[affected[0]])
+        row = first + int(np.flatnonzero(infinite[:, affected[0]])[0])
         why = ": a logarithm needs numbers above 0" * ("log(" in name)
         raise ValueError(
             f"formula: {name!r} of the {whose} is infinite or undefined in some rows, the first is"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.reading.table import as_column
+from moestat.base.types import Encoded, FloatArray, IntArray, Labels
+from moestat.estimation.reading.table import Column, as_column
 from moestat.model.family import Family
 from moestat.model.random_effects import draw_of_groups
 from moestat.model.random_intercept import drawn_in_groups
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
+
+if TYPE_CHECKING:
+    from moestat.estimation.data import Data
 
 __all__ = [
     "Grouping",
@@ -25,6 +29,7 @@ __all__ = [
     "draw_in_groups",
     "encoded_rows",
     "grouped_labels",
+    "grouping_of",
     "posterior_of_rows",
     "read_groups",
     "shares_in_groups",
@@ -34,7 +39,7 @@ __all__ = [
 class Grouping:
     """Which rows belong together."""
 
-    def __init__(self, labels: Any) -> None:
+    def __init__(self, labels: Labels) -> None:
         # Labels (G,), ascending, and the position of the group of each row (n,) among them.
         self.names, index = np.unique(labels, return_inverse=True)
         self.index: IntArray = index.reshape(-1)
@@ -50,7 +55,13 @@ class Grouping:
         return np.searchsorted(self.index[self.order], np.arange(self.names.size))
 
 
-def read_groups(groups: Any, n: int) -> np.ndarray:
+def grouping_of(data: Data) -> Grouping:
+    """The groups of the rows of a `Data` that has groups."""
+    assert data.groups is not None
+    return Grouping(data.groups)
+
+
+def read_groups(groups: ArrayLike | Column, n: int) -> Labels:
     """Labels (n,) of the groups of the rows, checked."""
     column = as_column("groups", groups)
     if column.values.shape != (n,):
@@ -61,8 +72,10 @@ def read_groups(groups: Any, n: int) -> np.ndarray:
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
-def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool = False) -> Sample:
-    """Data (d, n) as solvers read them, group by group where there are labels of groups (n,)."""
+def arranged(
+    X: FloatArray, y: Encoded, weight: FloatArray, groups: Labels | None, whole: bool = False
+) -> Sample:
+    """Data (d, n) for solvers, sorted by group if there are labels of groups (n,)."""
     if groups is None:
         return Sample(X, y, weight, whole=whole)
     grouping = Grouping(groups)
@@ -70,10 +83,10 @@ def arranged(X: FloatArray, y: Any, weight: FloatArray, groups: Any, whole: bool
     return Sample(sorted_X, y[grouping.order], weight[grouping.order], begin=grouping.begin)
 
 
-def check_groups(family: Family, data: Any) -> None:
-    """Raise unless a choice of an expert can be one of the whole group, of a `Data` with groups."""
+def check_groups(family: Family, data: Data) -> None:
+    """Raise unless one expert can be chosen for all rows of each group of the data."""
     rows = arranged(np.ascontiguousarray(data.X.T), data.y, data.weight, data.groups)
-    names, features = Grouping(data.groups).names, data.features
+    names, features = grouping_of(data).names, data.features
     if family.is_regression or family.has_jumps:
         what = "is a regression function" if family.is_regression else "keeps only some experts"
         raise ValueError(
@@ -88,9 +101,12 @@ def check_groups(family: Family, data: Any) -> None:
 
 
 def check_gate_in_groups(
-    family: Family, varying: Mapping[int, Any], features: Sequence[str] | None
+    family: Family, varying: Mapping[int, object], features: Sequence[str] | None
 ) -> None:
-    """Raise if the gate reads an input that differs within a group, the first of which is named."""
+    """Raise if the gate reads an input that differs within a group.
+
+    `varying` maps each such input to the first group in which it differs.
+    """
     for f in _read_by_gate(family):
         if f in varying:
             called = repr(features[f]) if features else f"column {f}"
@@ -119,32 +135,32 @@ def _read_by_gate(family: Family) -> list[int]:
     return [f for f in inputs if f not in family.held]
 
 
-def grouped_labels(groups: Any, labels: Any) -> np.ndarray:
-    """Labels (G,) of whole groups, from those of rows (n,)."""
+def grouped_labels(groups: Labels, labels: ArrayLike) -> Labels:
+    """Labels (G,) of the groups, from labels (n,) of their rows."""
     grouping = Grouping(groups)
     values = np.asarray(labels)
     if values.shape != grouping.index.shape:
         raise ValueError(
             f"groups must hold one label per row, shape {grouping.index.shape}, got {values.shape}"
         )
-    of_group = values[grouping.order][grouping.begin]
-    wrong = np.flatnonzero(values != of_group[grouping.index])
-    if wrong.size:
-        name = grouping.names[grouping.index[wrong[0]]].item()
+    first_labels = values[grouping.order][grouping.begin]
+    deviating = np.flatnonzero(values != first_labels[grouping.index])
+    if deviating.size:
+        name = grouping.names[grouping.index[deviating[0]]].item()
         raise ValueError(f"groups: rows of group {name!r} of the fit have several labels")
-    return of_group
+    return first_labels
 
 
-def encoded_rows(family: Family, data: Any, whole: bool = False) -> Sample:
-    """The rows of a `Data` as solvers read them, group by group where there are groups."""
+def encoded_rows(family: Family, data: Data, whole: bool = False) -> Sample:
+    """The rows of a `Data` for solvers, encoded, and sorted by group if there are groups."""
     y = family.likelihood.encode(data.y, family.n_classes)
     return arranged(np.ascontiguousarray(data.X.T), y, data.weight, data.groups, whole)
 
 
-def density_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Any, FloatArray]:
+def density_of_groups(family: Family, theta: FloatArray, data: Data) -> tuple[Labels, FloatArray]:
     """Labels (G,) of the groups of a `Data`, and the log-density of each group's responses."""
     sums = group_sums(family, theta, encoded_rows(family, data), 0)
-    return Grouping(data.groups).names, sums.log_density
+    return grouping_of(data).names, sums.log_density
 
 
 def draw_in_groups(
@@ -165,15 +181,20 @@ def draw_in_groups(
     return family.likelihood.draw(eta, rng)
 
 
-def posterior_of_rows(family: Family, theta: FloatArray, data: Any) -> FloatArray:
+def posterior_of_rows(family: Family, theta: FloatArray, data: Data) -> FloatArray:
     """Responsibilities (k, n) given all rows of each row's group, of a `Data` with groups."""
     return group_sums(family, theta, encoded_rows(family, data), 0).posterior[
-        :, Grouping(data.groups).index
+        :, grouping_of(data).index
     ]
 
 
 def shares_in_groups(
-    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
+    family: Family,
+    theta: FloatArray,
+    data: Data,
+    X: FloatArray,
+    labels: Labels,
+    shares: FloatArray,
 ) -> tuple[FloatArray, np.ndarray]:
     """Probabilities (k, n) of the experts of new rows X (n, d), and which groups are known (n,).
 
@@ -181,8 +202,8 @@ def shares_in_groups(
     that the fit knows, and the gate's probabilities for any other group.
     """
     share = family.gate_probabilities(theta, X).T
-    grouping = Grouping(data.groups)
-    if not grouping.names.size:  # of a fit whose rows are not here
+    grouping = grouping_of(data)
+    if not grouping.names.size:  # the fit does not hold its rows
         return share, np.zeros(len(X), dtype=bool)
     place = np.asarray(np.searchsorted(grouping.names, labels), dtype=np.int64)
     place = np.minimum(place, grouping.names.size - 1)

@@ -53,11 +53,12 @@ def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, 
 
 
 def covariates(record: SearchRecord, n_experts: int, reached: float, runs: int) -> FloatArray:
-    """What the probability depends on: 1, and two numbers of what a search has seen.
+    """The covariates of the probability: 1, and two numbers from the record of a search.
 
-    These are the logarithm of how many heights a pool of four starts an expert comes to, and the
-    share of runs that came to the best height again, among the runs and one more: a search may
-    stop after any run, and one run, or few that agree, say less than many.
+    These are the logarithm of the expected number of heights that a pool of four starts for each
+    expert reaches, and the number of further runs that reached the best height divided by the
+    number of runs plus 1.  The additional run makes the share of few runs smaller: a search may
+    stop after any run, and few runs that agree are less evidence than many.
     """
     counts = _counts([height for height in record.pool if np.isfinite(height)])
     distinct = expected_distinct(counts, 4 * n_experts)

@@ -1,4 +1,4 @@
-"""Estimates so far of a long fit, in a file, from which the same call goes on."""
+"""A file with the current estimates of a long fit, from which the same call can resume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from moestat.solvers.problem import Problem, Request, Value
 __all__ = ["SavedEstimates", "digest_of_fit"]
 
 
-def digest_of_fit(family: Family, rows: int, total: float, mean: FloatArray, prior: Any) -> str:
+def digest_of_fit(family: Family, rows: int, total: float, mean: FloatArray, prior: object) -> str:
     """A digest of a model and of what one pass has found out about its data."""
     known = [family.table, rows, total, mean.tolist(), repr(prior)]
     return hashlib.sha256(json.dumps(known, default=repr).encode()).hexdigest()
@@ -43,12 +42,12 @@ class SavedEstimates:
     )
 
     @classmethod
-    def at(cls, path: Any, digest: str, coordinates: Coordinates) -> SavedEstimates:
-        """The file of this name, which need not be there."""
+    def at(cls, path: str | Path, digest: str, coordinates: Coordinates) -> SavedEstimates:
+        """The file of this name, which need not exist."""
         return cls(as_path("resume", path), digest, coordinates)
 
     def points(self) -> FloatArray | None:
-        """The points (m, P) of an earlier call; None where there is no file.
+        """The points (m, P) of an earlier call; None if there is no file.
 
         Raises
         ------

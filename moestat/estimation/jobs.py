@@ -1,4 +1,4 @@
-"""A fit that is to be made: the model, the data, and how its maximum is looked for."""
+"""A fit to be computed: the model, the data, the solver and its starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import Seed
+from moestat.base.types import Encoded, Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data import Data, check_size
 from moestat.estimation.groups import arranged
@@ -28,12 +28,12 @@ from moestat.solvers.trust_region.kinks import has_kinks
 __all__ = ["FitJob", "check_response", "checked_starts", "default_solver"]
 
 _SQUARES, _ROWS = 48, 6
-"""Matrices of all parameters, and copies of the data, at the peak of a fit, as measured."""
+"""Measured peak memory of a fit: matrices (P, P) of all parameters, and copies of the data."""
 
 
 @dataclass(frozen=True)
 class FitJob:
-    """One fit that is to be made.
+    """One fit to be computed.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class FitJob:
                 raise ValueError(f"{name}: the likelihood with gate {family.gate.name!r} has kinks")
 
 
-def checked_starts(starts: Any) -> list[StartRule]:
-    """The rules of a list of them."""
+def checked_starts(starts: object) -> list[StartRule]:
+    """The start rules of a list, checked."""
     rules: list[Any] = list(starts) if is_sequence(starts) else []
     if not rules or not all(hasattr(rule, "draw") and hasattr(rule, "name") for rule in rules):
         raise ValueError(
@@ -127,7 +127,11 @@ def checked_starts(starts: Any) -> list[StartRule]:
 
 
 def default_solver(family: Family) -> Solver:
-    """By derivatives, with few or many parameters, by a search over jumps, or least squares."""
+    """The default solver of a model.
+
+    It is Newton's method, a quasi-Newton method if there are many parameters, a search over
+    discontinuities, or least squares.
+    """
     if family.is_regression:
         return least_squares(family)
     if family.has_jumps:
@@ -135,8 +139,8 @@ def default_solver(family: Family) -> Solver:
     return QuasiNewton() if family.n_params > MANY else Newton()
 
 
-def check_response(family: Family, response: Any) -> None:
-    """Responses whose maximum-likelihood estimate would not exist for want of variety."""
+def check_response(family: Family, response: Encoded) -> None:
+    """Raise if the responses vary too little for a maximum-likelihood estimate to exist."""
     likelihood = family.likelihood
     for one, (marginal, _) in zip(likelihood.parts, family.marginals, strict=True):
         try:

@@ -1,15 +1,15 @@
-"""Predictions with errors for rows of groups that a fit knows."""
+"""Predictions with standard errors for rows of groups that are in the fit."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Labels
 from moestat.estimation.groups import posterior_of_rows, shares_in_groups
 from moestat.estimation.inference.prediction import (
     Prediction,
@@ -20,10 +20,13 @@ from moestat.estimation.inference.prediction import (
 from moestat.estimation.random_effects import laws_of_groups, means_of_groups
 from moestat.solvers.rules import DIFFERENCE_STEP
 
+if TYPE_CHECKING:
+    from moestat.estimation.predicting import Predicting
+
 __all__ = ["predict_known_groups"]
 
 
-def _root(result: Any) -> FloatArray:
+def _root(result: Predicting) -> FloatArray:
     """A root (P, q) of the covariance matrix of the parameters."""
     if result.robust is None:
         return result._matrix @ result.identified.determined
@@ -32,7 +35,7 @@ def _root(result: Any) -> FloatArray:
 
 
 def predict_known_groups(
-    result: Any, plain: Prediction, labels: np.ndarray, shares: FloatArray
+    result: Predicting, plain: Prediction, labels: Labels, shares: FloatArray
 ) -> Prediction:
     """The prediction of rows by themselves, `plain`, as that of rows of labelled groups.
 
@@ -42,11 +45,20 @@ def predict_known_groups(
     group's own effects is added, mixed by the shares (Laird and Ware 1982, Sec. 3).
     """
     family, theta, X, rows = result.family, result.theta, plain.X, result.rows
-    asked = np.isin(rows.groups, labels)
-    if not asked.any():
+    assert rows.groups is not None
+    in_groups = np.isin(rows.groups, labels)
+    if not in_groups.any():
         return plain
-    known = {"X": rows.X[asked], "y": rows.y[asked], "weight": rows.weight[asked]}
-    data = replace(rows, **known, groups=rows.groups[asked], index=None, kept=None, columns=())
+    data = replace(
+        rows,
+        X=rows.X[in_groups],
+        y=rows.y[in_groups],
+        weight=rows.weight[in_groups],
+        groups=rows.groups[in_groups],
+        index=None,
+        kept=None,
+        columns=(),
+    )
     effects = family.likelihood.effects is not None
     if effects and family.likelihood.name != "gaussian":
         raise ValueError(

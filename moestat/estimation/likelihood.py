@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
@@ -21,7 +22,13 @@ T = TypeVar("T", float, FloatArray)
 
 
 @door()
-def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+def log_likelihood(
+    family: Family,
+    params: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Total log-likelihood of data, ``sum_t w_t log p(y_t | x_t)``.
 
     Of a family that is fitted by least squares it is the Gaussian one at its best variance,
@@ -71,7 +78,13 @@ def log_likelihood(family: Family, params: Any, X: Any, y: Any, sample_weight: A
 
 
 @door()
-def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+def score(
+    family: Family,
+    params: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> FloatArray:
     """Gradient (P,) of `log_likelihood` in all packed parameters, pinned ones included.
 
     Parameters
@@ -102,7 +115,13 @@ def score(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None
 
 
 @door()
-def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+def hessian(
+    family: Family,
+    params: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+) -> FloatArray:
     """Second derivatives (P, P) of `log_likelihood` in all packed parameters.
 
     Parameters
@@ -135,7 +154,7 @@ def hessian(family: Family, params: Any, X: Any, y: Any, sample_weight: Any = No
 
 
 @door()
-def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
+def gate_probabilities(family: Family, params: ArrayLike, X: ArrayLike) -> FloatArray:
     """Weight of every atom at each input, shape (n, k).
 
     Rows sum to 1, but for gates that are not normalised, whose weights are in (0, 1) each.
@@ -163,7 +182,7 @@ def gate_probabilities(family: Family, params: Any, X: Any) -> FloatArray:
 
 
 @door()
-def responsibilities(family: Family, params: Any, X: Any, y: Any) -> FloatArray:
+def responsibilities(family: Family, params: ArrayLike, X: ArrayLike, y: ArrayLike) -> FloatArray:
     """Posterior probability of every atom given each sample, shape (n, k); rows sum to 1.
 
     Parameters
@@ -202,20 +221,22 @@ def _known(values: T) -> T:
     return values
 
 
-def _checked(family: Any) -> Family:
+def _checked(family: Family) -> Family:
     check_family("family", family)
     return family
 
 
-def _vector(family: Family, params: Any) -> FloatArray:
+def _vector(family: Family, params: ArrayLike) -> FloatArray:
     return as_floats("params", params, (family.n_params,))
 
 
-def _at(objective: Objective, family: Family, params: Any) -> Request:
+def _at(objective: Objective, family: Family, params: ArrayLike) -> Request:
     return Request(objective, _vector(family, params))
 
 
-def _problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
+def _problem(
+    family: Family, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> Problem:
     design = as_design(X, family.n_features)
     response = family.likelihood.encode(y, family.n_classes)
     n = design.shape[1]
@@ -225,7 +246,12 @@ def _problem(family: Family, X: Any, y: Any, sample_weight: Any) -> Problem:
 
 
 def _half_squares(
-    family: Family, params: Any, X: Any, y: Any, sample_weight: Any, objective: Objective
+    family: Family,
+    params: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    objective: Objective,
 ) -> tuple[float, Any]:
     """The sum of the weights, and half the sum of squared residuals in all coordinates."""
     free = replace(family, gate=replace(family.gate, translations=()), held=())

@@ -1,10 +1,9 @@
-"""Parameters in the words of the data: what each is of, and its name."""
+"""Parameters in words of the data: names, and the part, expert and input of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ _MEANINGS = {
     **{"dof": "degrees of freedom", "zero": "logit of zeros", "gap": "gap of thresholds"},
     "w": "dependence",
 }
-"""What the blocks without a slope are; another is called by its symbol."""
+"""Labels of blocks without a slope; any other block is labelled by its symbol."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Term:
 
     @property
     def equation(self) -> str | None:
-        """Response, where there are several, and class, where there are classes."""
+        """The response, if there are several, and the class, if there are classes."""
         return ": ".join(filter(None, (self.response, self.outcome))) or None
 
 
@@ -86,13 +85,13 @@ def parameter_names(family: Family, data: Data | None) -> list[str]:
 
 
 def named_terms(family: Family, data: Data | None) -> list[Term]:
-    """What each packed parameter (P,) is of."""
+    """A description of each packed parameter (P,)."""
     numbers = [str(j) for j in range(family.n_features)]
     known = None if data is None else data.features
     inputs = list(known or numbers)
-    shown = list(known or (f"x[{j}]" for j in numbers))
+    names = list(known or (f"x[{j}]" for j in numbers))
     labels = _labels(family, data)
-    terms: list[Any] = [None] * family.n_params
+    terms: dict[int, Term] = {}
     for c, channel in enumerate(family.channels):
         part = "gate" if c < family.first_expert_channel else "expert"
         r = int(family.response_of[c])
@@ -106,7 +105,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
             family.likelihood.parts if part == "expert" and c < family.first_pair_channel else ()
         )
         for atom in range(1 if channel.shared else family.n_experts):
-            coefficients = _coefficients(family, c, inputs, shown)
+            coefficients = _coefficients(family, c, inputs, names)
             for step, (symbol, at, label) in enumerate(coefficients):
                 indices = [] if channel.shared else [str(atom)]
                 if channel.axis is None and channel.component is not None:
@@ -115,13 +114,13 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
                 name = f"{symbol}[{','.join(indices)}]" if indices else symbol
                 expert = None if channel.shared else atom + 1
                 position = int(family.index[atom, c]) + step
-                shown_label = f"{label}: {word}" if channel.log and word else label
+                full_label = f"{label}: {word}" if channel.log and word else label
                 terms[position] = Term(
-                    *(name, symbol, part, expert, shown_label, outcome),
+                    *(name, symbol, part, expert, full_label, outcome),
                     None if outcome is None else labels[r][-1],
                     responses[r].name if responses else None,
                 )
-    return terms
+    return [terms[position] for position in range(family.n_params)]
 
 
 def _labels(family: Family, data: Data | None) -> list[list[str]]:
@@ -137,7 +136,7 @@ def _labels(family: Family, data: Data | None) -> list[list[str]]:
 
 
 def _coefficients(
-    family: Family, c: int, inputs: list[str], shown: list[str]
+    family: Family, c: int, inputs: list[str], names: list[str]
 ) -> Iterator[tuple[str, list[str], str]]:
     """Symbol, indices after the atom's, and label of each coefficient of a channel, in order."""
     unit, channel = "", family.channels[c]
@@ -147,7 +146,7 @@ def _coefficients(
         unit = f"{what} {channel.component + 1}: "
     symbol = f"log {channel.intercept}" if channel.log else channel.intercept
     if channel.axis is not None:
-        yield symbol, [inputs[channel.axis]], shown[channel.axis]
+        yield symbol, [inputs[channel.axis]], names[channel.axis]
         return
     meanings = {family.gate.mass: "log mass", **_MEANINGS}
     label = meanings.get(family.plain_name(c), family.plain_name(c))
@@ -156,10 +155,10 @@ def _coefficients(
         label = "Intercept"
     yield symbol, [], unit + label
     if channel.slope is not None:
-        for name, word in zip(inputs, shown, strict=True):
+        for name, word in zip(inputs, names, strict=True):
             yield channel.slope, [name], unit + word
     if channel.products is not None:
         for f, g in zip(*np.triu_indices(family.n_features), strict=True):
             product = f"{inputs[f]}*{inputs[g]}"
-            word = f"{shown[f]}^2" if f == g else f"{shown[f]}:{shown[g]}"
+            word = f"{names[f]}^2" if f == g else f"{names[f]}:{names[g]}"
             yield channel.products, [product], unit + word

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class SpringStarts:
         return self.grow(problem, SplitStarts(self.count, self.noise).draw(problem, rng), rng)
 
     def grow(self, problem: Problem, points: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Where points (m, P) come with the spring; sums of squares have none."""
+        """Points (m, P) after some steps with the spring; unchanged for sums of squares."""
         points = into_box(problem.family, points)
         if problem.family.is_regression or not len(points):
             return points
@@ -92,44 +92,49 @@ class GrownStarts:
 
 
 def near_planes(family: Family) -> StartRule:
-    """What looks for experts near planes: narrow ones of numbers, of classes the nearest."""
+    """The rule for starts near planes: `PlaneStarts` for numbers, `LineStarts` for classes."""
     if family.is_regression:  # sums of squares have no memberships
         return RandomStarts()
     return PlaneStarts(steps=8) if family.likelihood.support is None else LineStarts(steps=3)
 
 
 def draw_moves(
-    problem: Problem, theta: FloatArray, count: int, rng: np.random.Generator, which: Any = None
+    problem: Problem,
+    theta: FloatArray,
+    count: int,
+    rng: np.random.Generator,
+    which: int | None = None,
 ) -> FloatArray:
-    """Parameters (count, P) with an atom of theta fresh, a copy of another, or parted from one.
+    """Parameters (count, P) with one atom of theta replaced.
 
-    Each atom in turn, or always `which`.
+    The new atom is a random one, a copy of another atom, or one of two into which the samples of a
+    pair of atoms are divided.  Atoms are replaced in random order, or always the atom `which`.
     """
     family, rule = problem.family, near_planes(problem.family)
     every = np.arange(family.n_experts)
-    gone = rng.permutation(np.resize(every, count)) if which is None else np.full(count, which)
-    pairs = [[g, rng.choice(np.delete(every, g))] for g in gone]
+    replaced = rng.permutation(np.resize(every, count)) if which is None else np.full(count, which)
+    pairs = [[g, rng.choice(np.delete(every, g))] for g in replaced]
     parted = np.empty((0, family.n_params))
     if isinstance(rule, PlaneStarts) and count > 1:
         parted = rule.divide_pairs(problem, theta, pairs[: count // 2], rng)
         pairs = pairs[count // 2 :]
     noise = predictor_noise(problem, rng, len(pairs))
-    moved = np.empty_like(noise)
+    changed = np.empty_like(noise)
     before, shared = family.split(theta)
     fresh = family.split(one_expert(problem))[0]
     for j, pair in enumerate(pairs):
-        atoms, drawn = before.copy(), 0.5 * family.split(noise[j])[0]
+        atoms, change = before.copy(), 0.5 * family.split(noise[j])[0]
         g, other = pair
         if j % 2:
-            atoms[g] = fresh[g] + drawn[g]
+            atoms[g] = fresh[g] + change[g]
         else:
             atoms[g] = atoms[other]
             if family.mass_column is not None:
                 atoms[pair, family.mass_column] -= np.log(2.0)
-            atoms[pair] += drawn[pair]
-        moved[j] = family.join(atoms, shared)
-    moved[1::2] = SpringStarts().grow(problem, moved[1::2], rng)
-    return np.vstack([moved, parted])
+            atoms[pair] += change[pair]
+        changed[j] = family.join(atoms, shared)
+    changed[1::2] = SpringStarts().grow(problem, changed[1::2], rng)
+    return np.vstack([changed, parted])
 
 
 def climb_on_resamples(
@@ -140,12 +145,13 @@ def climb_on_resamples(
     steps: int,
     threads: int | None = 1,
 ) -> FloatArray:
-    """Where theta (P,) comes in so many steps on resamples of the rows, shape (count, P)."""
+    """Parameters (count, P) after `steps` steps from theta (P,) on resamples of the rows."""
     units = problem.data.units
     others = list[Problem]()
-    # As many draws as rows, whatever they weigh: of heavy ones a bootstrap would change little.
-    for drawn in rng.choice(units.size, (count, units.size), p=units / units.sum()):
-        times = units.mean() * np.bincount(drawn, minlength=units.size)
+    # The number of draws is that of the rows, not the sum of their weights: with large weights a
+    # bootstrap of that size would change the fit only a little.
+    for indices in rng.choice(units.size, (count, units.size), p=units / units.sum()):
+        times = units.mean() * np.bincount(indices, minlength=units.size)
         others.append(problem.replace_data(problem.data.reweighted(times)))
     ran = climb_all(others, np.tile(theta, (count, 1)), steps, threads)
     return np.array([end for end, _ in ran])

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray, TableLike
 from moestat.estimation.data import Data
+from moestat.estimation.inference.diagnostics import Influence
 from moestat.estimation.inference.effects import Effects, marginal_effects
 from moestat.estimation.inference.prediction import Prediction
 from moestat.estimation.pictures import Pictures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from moestat.estimation.results import MoEResults
 
 __all__ = ["OneResponse", "one_response"]
 
@@ -36,11 +44,11 @@ class OneResponse(Pictures):
     (1, 2)
     """
 
-    of: Any = field(kw_only=True)
+    of: MoEResults = field(kw_only=True)
     """The fit of all responses."""
     name: str = field(kw_only=True)
-    """What this one is called."""
-    places: Any = field(kw_only=True)
+    """Name of this response."""
+    places: IntArray = field(kw_only=True)
     """Positions of its parameters among those of the fit; shape (P,)."""
 
     def __repr__(self) -> str:
@@ -79,7 +87,11 @@ class OneResponse(Pictures):
         """None: the profile of a mean is that of the fit of all responses."""
 
     def get_prediction(
-        self, X: Any = None, *, groups: Any = None, trials: Any = None
+        self,
+        X: ArrayLike | TableLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
     ) -> Prediction:
         """Predictions with errors and intervals, as `MoEResults.get_prediction`, without groups."""
         if groups is not None:
@@ -89,11 +101,13 @@ class OneResponse(Pictures):
             )
         return super().get_prediction(X, trials=trials)
 
-    def influence(self, top: int = 100) -> Any:
-        """What leaving out each row would do to the fit of all responses."""
+    def influence(self, top: int = 100) -> Influence:
+        """The influence of each row on the fit of all responses."""
         return self.of.influence(top)
 
-    def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
+    def plot_coefficients(
+        self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, alpha: float = 0.05
+    ) -> np.ndarray:
         """Slopes of the fit of all responses, `MoEResults.plot_coefficients`."""
         return self.of.plot_coefficients(ax, alpha=alpha)
 
@@ -102,7 +116,7 @@ class OneResponse(Pictures):
         return marginal_effects(self, dummy)
 
 
-def one_response(joint: Any, position: int) -> OneResponse:
+def one_response(joint: MoEResults, position: int) -> OneResponse:
     """A response of a fit, by its position from 0."""
     family, places = joint.family.marginals[position]
     name = joint.family.likelihood.parts[position].name
@@ -125,7 +139,7 @@ def one_response(joint: Any, position: int) -> OneResponse:
     )
 
 
-def _alone(data: Data, position: int, name: str, support: Any) -> Data:
+def _alone(data: Data, position: int, name: str, support: Callable[[int], IntArray] | None) -> Data:
     """The data of a fit with one of its responses."""
     y = data.y[:, position]
     return replace(

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.figures import CURVE_POINTS, HEIGHT, REFERENCE, WIDTH, new_axes
-from moestat.base.types import FloatArray, Seed
+from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.estimation.criteria import Criteria
 from moestat.estimation.inference.diagnostics import calibration
-from moestat.estimation.summary import estimates
+from moestat.estimation.summary import Estimate, estimates
 from moestat.model.censoring import bounds_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 __all__ = ["Pictures"]
 
 _SHOWN = 1e-4
-"""Posterior probability from which on a row is drawn: that of the rootograms of flexmix (Leisch
-2004)."""
+"""Smallest posterior probability of a row that a rootogram shows, as in flexmix (Leisch 2004)."""
 
 _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
-"""How legends look."""
+"""Style of legends."""
 
 
 class Pictures(Criteria):
@@ -32,7 +37,13 @@ class Pictures(Criteria):
     """
 
     @door(ax="Axes | None")
-    def plot(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        feature: int | str = 0,
+        at: ArrayLike | None = None,
+    ) -> Any:
         """Plot data, experts and conditional mean along one input; for classes, probabilities.
 
         The line of an expert is the more opaque, the larger its gate probability is.  Data have the
@@ -95,7 +106,7 @@ class Pictures(Criteria):
             return np.asarray(y, dtype=np.float64)
         return likelihood.level(likelihood.encode(y, 1))
 
-    def _mark_bounds(self, axes: Any, j: int) -> None:
+    def _mark_bounds(self, axes: Axes, j: int) -> None:
         """Mark censored responses by arrows from the known bound, or lines between both."""
         if "censored" not in self.family.likelihood.options:
             return
@@ -106,8 +117,8 @@ class Pictures(Criteria):
         between = np.isfinite(low) & np.isfinite(high) & (low < high)
         axes.vlines(x[between], low[between], high[between], color="0.4", **REFERENCE)
 
-    def _add_experts(self, axes: Any, X: FloatArray, j: int) -> list[Any]:
-        """Draw the experts; what a legend has for them is opaque."""
+    def _add_experts(self, axes: Axes, X: FloatArray, j: int) -> list[Line2D]:
+        """Draw the experts and return opaque entries for the legend."""
         from matplotlib.collections import LineCollection
 
         spread = self.family.likelihood.spread
@@ -117,18 +128,20 @@ class Pictures(Criteria):
         for i, (line, opaque) in enumerate(zip(mean, gate, strict=True)):
             points = np.column_stack([X[:, j], line])
             pieces = np.stack([points[:-1], points[1:]], axis=1)
-            drawn = LineCollection(
+            curve = LineCollection(
                 list(pieces),
                 colors=f"C{i % 10}",
                 alpha=np.clip(opaque[:-1], 0.05, 1.0),
                 linewidths=2,
             )
-            # Far away where its gate is shut, an expert does not set the scale.
-            axes.add_collection(drawn, autolim=False)
+            # Parts of a curve where the gate is near 0 must not set the limits of the axis.
+            axes.add_collection(curve, autolim=False)
         return self._keys()
 
     @door(ax="Axes | None")
-    def plot_gate(self, ax: Any = None, *, feature: int | str = 0, at: Any = None) -> Any:
+    def plot_gate(
+        self, ax: Axes | None = None, *, feature: int | str = 0, at: ArrayLike | None = None
+    ) -> Axes:
         """Plot the gate probability of each expert along one input.
 
         Parameters
@@ -153,7 +166,9 @@ class Pictures(Criteria):
         return axes
 
     @door(ax="Axes | None")
-    def plot_posterior(self, ax: Any = None, *, bins: int = 10) -> Any:
+    def plot_posterior(
+        self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, bins: int = 10
+    ) -> np.ndarray:
         """Plot a rootogram of the posterior probabilities of each expert.
 
         Well separated experts have probabilities near 0 and 1.  Square roots of counts are drawn,
@@ -181,8 +196,8 @@ class Pictures(Criteria):
         count = positive_int("bins", bins)
         axes = self._panels(ax, self.family.n_experts, 2.8, 2.6, sharey=True)
         for i, (one, tau) in enumerate(zip(axes, self.responsibilities.T, strict=True)):
-            shown = tau > _SHOWN
-            height, edges = np.histogram(tau[shown], count, (0.0, 1.0), weights=self.weight[shown])
+            large = tau > _SHOWN
+            height, edges = np.histogram(tau[large], count, (0.0, 1.0), weights=self.weight[large])
             one.bar(edges[:-1], np.sqrt(height), np.diff(edges), align="edge", color=f"C{i % 10}")
             one.set_title(f"expert {i + 1}", fontsize="medium")
             one.set_xlabel("posterior probability")
@@ -190,7 +205,9 @@ class Pictures(Criteria):
         return axes
 
     @door(ax="Axes | None")
-    def plot_coefficients(self, ax: Any = None, *, alpha: float = 0.05) -> Any:
+    def plot_coefficients(
+        self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, alpha: float = 0.05
+    ) -> np.ndarray:
         """Plot the slopes of the gate and of the experts with their intervals.
 
         A slope is drawn for a change of its input by one standard deviation, so that inputs in
@@ -221,7 +238,7 @@ class Pictures(Criteria):
         X, weight = self.rows.X, self.weight / self.weight.sum()
         deviations = np.sqrt(weight @ (X - weight @ X) ** 2)
         spread = dict(zip(self._feature_names(), deviations, strict=True))
-        panels: dict[str, list[Any]] = {}
+        panels: dict[str, list[Estimate]] = {}
         for each in estimates(self, alpha):
             if each.term.label in spread and each.status == "estimated":
                 title = "gate" if each.term.part == "gate" else "experts"
@@ -289,7 +306,7 @@ class Pictures(Criteria):
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
         y = self._heights()
         if self.family.likelihood.support is not None:
-            # Classes are places; rows of one are spread out, by multiples of the golden section.
+            # Rows of one class are spread around its position, by multiples of the golden ratio.
             y = y + 0.3 * (np.arange(y.size) * (5**0.5 - 1) / 2 % 1.0 - 0.5)
         axes = new_axes() if ax is None else ax
         size = 4.0 + 90.0 * doubt
@@ -303,7 +320,9 @@ class Pictures(Criteria):
         return axes
 
     @door(ax="Axes | None")
-    def plot_effects(self, ax: Any = None, *, feature: int | str = 0) -> Any:
+    def plot_effects(
+        self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, feature: int | str = 0
+    ) -> np.ndarray:
         """Plot partial effects of one input on the mean, or the probabilities, and on the gate.
 
         The method sets this input to a value in every row, keeps the other inputs, and averages the
@@ -359,9 +378,14 @@ class Pictures(Criteria):
         return axes
 
     def _panels(
-        self, ax: Any, count: int, height: float, width: float = 4.0, **options: Any
-    ) -> Any:
-        """The axes (count,) that were given, or new ones."""
+        self,
+        ax: Axes | Sequence[Axes] | np.ndarray | None,
+        count: int,
+        height: float,
+        width: float = 4.0,
+        **options: Any,
+    ) -> np.ndarray:
+        """The axes `ax` as an array (count,), or new ones."""
         if ax is None:
             ax = new_axes(width * count, min(height, 9.0), count, **options)
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
@@ -369,7 +393,7 @@ class Pictures(Criteria):
             raise ValueError(f"ax must hold {count} axes, got shape {axes.shape}")
         return axes
 
-    def _keys(self) -> list[Any]:
+    def _keys(self) -> list[Line2D]:
         """One entry of a legend for each expert."""
         from matplotlib.lines import Line2D
 
@@ -444,7 +468,7 @@ class Pictures(Criteria):
         return axes
 
     @door(ax="Axes | None")
-    def plot_calibration(self, ax: Any = None, *, bins: int = 10) -> Any:
+    def plot_calibration(self, ax: Axes | None = None, *, bins: int = 10) -> Axes:
         """Plot the observed frequency of each class against its predicted probability.
 
         Parameters
@@ -486,7 +510,7 @@ class Pictures(Criteria):
         return axes
 
     @door(ax="Axes | None")
-    def plot_influence(self, ax: Any = None, *, named: int = 3) -> Any:
+    def plot_influence(self, ax: Axes | None = None, *, named: int = 3) -> Axes:
         """Plot the likelihood displacement of each row if it is left out.
 
         Parameters
@@ -513,7 +537,9 @@ class Pictures(Criteria):
         axes.set(xlabel="row", ylabel="likelihood displacement")
         return axes
 
-    def _by_response(self, picture: str, ax: Any, **options: Any) -> Any:
+    def _by_response(
+        self, picture: str, ax: Axes | Sequence[Axes] | np.ndarray | None, **options: Any
+    ) -> np.ndarray:
         """A picture of each of several responses, beside each other."""
         axes = self._panels(ax, len(self._responses), HEIGHT)
         for panel, response in zip(axes, self._responses, strict=True):
@@ -524,7 +550,7 @@ class Pictures(Criteria):
     def _chances(self, X: FloatArray) -> FloatArray:
         return self.family.probabilities(self.theta, X)
 
-    def _most_probable(self) -> Any:
+    def _most_probable(self) -> IntArray:
         return np.argmax(self.responsibilities, axis=1)
 
     def _class_names(self) -> list[str]:
@@ -538,7 +564,7 @@ class Pictures(Criteria):
     def _response_name(self) -> str:
         return getattr(self.rows, "response", None) or "y"
 
-    def _along(self, feature: int | str, at: Any) -> tuple[int, str, FloatArray]:
+    def _along(self, feature: int | str, at: ArrayLike | None) -> tuple[int, str, FloatArray]:
         """Number and name of an input, and inputs (m, d) along it."""
         names = self._feature_names()
         if isinstance(feature, str) and feature in names:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray, Seed
+from moestat.base.types import Encoded, FloatArray, Labels, Seed, TableLike
 from moestat.base.validate import as_generator, as_numbers, did_you_mean, real_in, short
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import Data
@@ -58,7 +59,7 @@ from moestat.solvers.squares import profile_log_likelihood
 __all__ = ["Predicting"]
 
 _WILD = 10.0
-"""Ranges of the responses of a fit beyond which one warns of a mean."""
+"""Distance of a mean from the responses, in ranges of the responses, beyond which a fit warns."""
 
 _OF_RESPONSE = ("variance", "quantile")
 """Predictions that depend on numbers of trials."""
@@ -67,7 +68,7 @@ _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "
 
 
 class _UnknownTrialsError(ValueError):
-    """Nothing says how many trials new rows have."""
+    """The numbers of trials of new rows are not known."""
 
     def __init__(self, reason: object) -> None:
         super().__init__(
@@ -77,28 +78,39 @@ class _UnknownTrialsError(ValueError):
 
 
 class _Total(float):
-    """A log-likelihood at the data of the fit; called with other data, that of these."""
+    """The log-likelihood of the data of the fit; a call returns that of other data."""
 
     elsewhere: Callable[..., float]
 
     def __call__(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+        self,
+        X: ArrayLike | TableLike | None = None,
+        y: ArrayLike | TableLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> float:
         return self.elsewhere(X, y, sample_weight, groups)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
 
 
 class _Shares(np.ndarray):
-    """Posterior probabilities at the data of the fit; called with other data, those of these."""
+    """Posterior probabilities for the data of the fit; a call returns those for other data."""
 
     elsewhere: Callable[..., Any]
 
-    def __call__(self, X: Any = None, y: Any = None, *, groups: Any = None) -> Any:
+    def __call__(
+        self,
+        X: ArrayLike | TableLike | None = None,
+        y: ArrayLike | TableLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Any:
         return self.elsewhere(X, y, groups)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         return np.asarray(self).__reduce__()
 
 
@@ -112,17 +124,16 @@ class Predicting(Fitted):
     otherwise it is an array.
     """
 
-    def _inputs(self, X: Any = None) -> Inputs:
+    def _inputs(self, X: ArrayLike | TableLike | None = None) -> Inputs:
         """Inputs of new rows, or those of the fit."""
         return own_inputs(self.rows) if X is None else read_new_inputs(self.family, self.data, X)
 
     def at_sample(self) -> Self:
-        """Of a fit to blocks or a source, the same fit with the rows of its random sample.
+        """Return a fit to blocks or a source with the rows of its random sample.
 
-        Residuals, assignments, predictions and plots are then those of these rows, at most
-        100,000, without a pass over the others.  Their weights are scaled, so that they sum to
-        those of all rows.  Covariances, tests and refits are refused: they are those of the fit
-        itself.
+        Residuals, assignments, predictions and plots are then those of the sample, at most 100,000
+        rows, without a pass over all rows.  The weights are scaled to the sum of all weights.
+        Covariances, tests and refits are refused; use the fit itself.
 
         Returns
         -------
@@ -151,28 +162,35 @@ class Predicting(Fitted):
             )
         return at_sample(self)
 
-    def _some(self, X: Any) -> Inputs:
+    def _some(self, X: ArrayLike | TableLike | None) -> Inputs:
         """Inputs of one row or more."""
         inputs = self._inputs(X)
         if not inputs.design.shape[1]:
             raise ValueError("X has no rows")
         return inputs
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **depends: bool
+    def _read_rows(
+        self,
+        X: ArrayLike | TableLike | None,
+        y: ArrayLike | TableLike | None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **depends: bool,
     ) -> tuple[Inputs, Data]:
         """Rows with responses, new ones or those of the fit, see `read_rows`."""
         at_fit = X is None
         fitted = self.rows if at_fit else self.data
         return read_rows(self.family, fitted, X, y, sample_weight, groups, **depends)
 
-    def _sample(self, X: Any, y: Any) -> tuple[Inputs, Sample]:
+    def _sample(
+        self, X: ArrayLike | TableLike | None, y: ArrayLike | TableLike | None
+    ) -> tuple[Inputs, Sample]:
         """Rows with responses, each by itself, as solvers read them."""
-        inputs, rows = self._read(X, y)
+        inputs, rows = self._read_rows(X, y)
         return inputs, encoded_rows(self.family, rows, whole=True)
 
-    def _of_rows(self, name: str, given: Any) -> Any:
-        """Labels (n,) of the rows of the fit; of all rows given to it those that it has used."""
+    def _of_rows(self, name: str, given: Any) -> Labels | None:
+        """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""
         if given is None:
             return None
         rows, column = self.rows, as_column(name, given)
@@ -208,10 +226,10 @@ class Predicting(Fitted):
         X: Any = None,
         which: str | None = None,
         *,
-        y: Any = None,
-        q: Any = 0.5,
-        groups: Any = None,
-        trials: Any = None,
+        y: ArrayLike | TableLike | None = None,
+        q: float | Sequence[float] | FloatArray = 0.5,
+        groups: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
         to: str | Path | None = None,
     ) -> Any:
         """Predict the conditional mean or the most probable class, or another quantity.
@@ -341,7 +359,9 @@ class Predicting(Fitted):
             return inputs.like(value, self._labels)
         return inputs.like(np.asarray(self._labels)[np.argmax(value, axis=1)], self._response)
 
-    def _shares_of(self, inputs: Inputs, X: Any, groups: Any) -> FloatArray | None:
+    def _shares_of(
+        self, inputs: Inputs, X: ArrayLike | TableLike | None, groups: ArrayLike | None
+    ) -> FloatArray | None:
         """Probabilities (k, n) of the experts of rows of known groups; None without groups."""
         if groups is None:
             return None
@@ -366,19 +386,21 @@ class Predicting(Fitted):
 
     @cached_property
     def _responses(self) -> Sequence[Any]:
-        """Of several responses each by itself."""
+        """The fit of each response, if there are several."""
         return ()
 
-    def _columns(self, X: Any, y: Any) -> Sequence[Any]:
-        """Of several responses the columns, or None for each."""
+    def _columns(
+        self, X: ArrayLike | TableLike | None, y: ArrayLike | TableLike | None
+    ) -> Sequence[np.ndarray | None]:
+        """The column of each of several responses; None for each without y."""
         names = [response.name for response in self._responses]
         if y is None:
             return [None] * len(names)
         check_aligned({"X": X, "y": y})
         return [column.values for column in as_columns(y, names).columns]
 
-    def _beside(self, X: Any, by_response: Sequence[Any]) -> Any:
-        """What was found for each of several responses, (n,) or (n, m), as (n, R) or (n, R, m)."""
+    def _beside(self, X: ArrayLike | TableLike | None, by_response: Sequence[ArrayLike]) -> Any:
+        """Values of each of several responses, (n,) or (n, m), as one array (n, R) or (n, R, m)."""
         values = [np.asarray(each) for each in by_response]
         if len({each.shape for each in values}) > 1:
             names = [response.name for response in self._responses]
@@ -392,11 +414,16 @@ class Predicting(Fitted):
         return self._inputs(X).like(np.stack(values, axis=1), names)
 
     def _of_response(
-        self, kind: str, inputs: Inputs, q: Any, shares: FloatArray | None, y: Any
+        self,
+        kind: str,
+        inputs: Inputs,
+        q: float | Sequence[float] | FloatArray,
+        shares: FloatArray | None,
+        y: Encoded | None,
     ) -> Any:
         """Variances (n,), or quantiles (n,) or (n, m).
 
-        Encoded responses y, where given, say how many trials each row has.
+        Encoded responses y, if given, hold the number of trials of each row.
         """
         family, theta, matrix = self.family, self.theta, inputs.matrix
         family, unit = (family, 1.0) if y is None else (self._at_rows(y), np.imag(y))
@@ -413,7 +440,13 @@ class Predicting(Fitted):
             return inputs.like(sides[0], self._response)
         return inputs.like(np.column_stack(sides), levels.tolist())
 
-    def _at_responses(self, kind: str, X: Any, y: Any, groups: Any = None) -> Any:
+    def _at_responses(
+        self,
+        kind: str,
+        X: ArrayLike | TableLike | None,
+        y: Any,
+        groups: ArrayLike | None = None,
+    ) -> Any:
         """Distribution function or density (n,) at responses."""
         if y is not None and np.ndim(y) == 0:
             y = np.full(self._inputs(X).design.shape[1], y)
@@ -439,12 +472,12 @@ class Predicting(Fitted):
             return inputs.like(np.sum(shares * np.exp(log_densities), axis=0))
         return inputs.like(np.exp(self._log_density(rows)))
 
-    def _at_rows(self, y: Any) -> Family:
-        """The family at what encoded responses say besides, such as numbers of trials."""
+    def _at_rows(self, y: Encoded) -> Family:
+        """The family with the numbers of trials, or the like, that encoded responses hold."""
         given = self.family.likelihood.given
         return self.family if given is None else replace(self.family, likelihood=given(y))
 
-    def predict_proba(self, X: Any = None) -> Any:
+    def predict_proba(self, X: ArrayLike | TableLike | None = None) -> Any:
         """Predict class probabilities (n, K) at inputs X (n, d), in the order of the labels."""
         if self.family.likelihood.support is None:
             raise ValueError(
@@ -456,18 +489,24 @@ class Predicting(Fitted):
         """Log-density of each row (n,), of a regression function with normal errors."""
         if not self.family.is_regression:
             log_density = self.family.rowwise(self.theta, rows.X, rows.y)[2]
-            lost = np.flatnonzero(np.isnan(log_density))
-            if lost.size:
+            overflowing = np.flatnonzero(np.isnan(log_density))
+            if overflowing.size:
                 raise ValueError(
-                    f"X: the density at row {lost[0]} is beyond the range of float64: it lies too"
-                    " far outside of the data of the fit"
+                    f"X: the density at row {overflowing[0]} is beyond the range of float64: it"
+                    " lies too far outside of the data of the fit"
                 )
             return log_density
         residual = rows.y - self.family.regression(self.theta, rows.X)[0]
         variance = self.residual_variance
         return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
 
-    def score_samples(self, X: Any = None, y: Any = None, *, groups: Any = None) -> Any:
+    def score_samples(
+        self,
+        X: ArrayLike | TableLike | None = None,
+        y: ArrayLike | TableLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Any:
         """Log-density of each row (n,), or of each group (G,) of a fit with groups, natural log.
 
         Groups are in ascending order of their labels.  If the result is a series, these labels are
@@ -495,7 +534,7 @@ class Predicting(Fitted):
                     " rows X, or take at_sample().score_samples()"
                 )
             return values_of_source(self, "score_samples", type(self).score_samples)
-        inputs, data = self._read(X, y, None, groups, grouped=True)
+        inputs, data = self._read_rows(X, y, None, groups, grouped=True)
         if data.groups is None:
             rows = encoded_rows(self.family, data, whole=True)
             return inputs.like(self._log_density(rows))
@@ -503,7 +542,7 @@ class Predicting(Fitted):
         return self._by_group(log_density, names, inputs.index)
 
     @property
-    def log_likelihood(self) -> Any:
+    def log_likelihood(self) -> _Total:
         """Total log-likelihood (natural log) of the data of the fit, or of other data.
 
         ``result.log_likelihood``, without parentheses, is a number: the log-likelihood of the fit.
@@ -523,10 +562,16 @@ class Predicting(Fitted):
         total.elsewhere = self._log_likelihood_of
         return total
 
-    def _log_likelihood_of(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> float:
+    def _log_likelihood_of(
+        self,
+        X: ArrayLike | TableLike | None,
+        y: ArrayLike | TableLike | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> float:
         if X is None and y is None and sample_weight is None and groups is None:
             return self.llf
-        _, data = self._read(X, y, sample_weight, groups, weighted=True, grouped=True)
+        _, data = self._read_rows(X, y, sample_weight, groups, weighted=True, grouped=True)
         rows = encoded_rows(self.family, data, whole=True)
         if not rows.size:
             raise ValueError("X has no rows")
@@ -542,14 +587,14 @@ class Predicting(Fitted):
         return self._posterior(self.rows)
 
     def _posterior(self, data: Data) -> FloatArray:
-        """Responsibilities (n, k), given all rows of a group where there are groups."""
+        """Responsibilities (n, k), given all rows of a group if the fit has groups."""
         if data.groups is not None:
             return posterior_of_rows(self.family, self.theta, data).T
         rows = encoded_rows(self.family, data)
         return self.family.rowwise(self.theta, rows.X, rows.y)[1].T
 
     @property
-    def responsibilities(self) -> Any:
+    def responsibilities(self) -> _Shares:
         """Posterior probability of each expert at each row, shape (n, k).
 
         ``result.responsibilities``, without parentheses, is an array for the rows of the fit;
@@ -571,16 +616,21 @@ class Predicting(Fitted):
         """
         self._check_experts()
         if self.reads_source:
-            found = values_of_source(self, "responsibilities", lambda part: part._shares)
-            shares = found.view(_Shares)
+            values = values_of_source(self, "responsibilities", lambda part: part._shares)
+            shares = values.view(_Shares)
         else:
             shares = self._shares.view(_Shares)
         shares.elsewhere = self._responsibilities_of
         return shares
 
-    def _responsibilities_of(self, X: Any, y: Any, groups: Any) -> Any:
+    def _responsibilities_of(
+        self,
+        X: ArrayLike | TableLike | None,
+        y: ArrayLike | TableLike | None,
+        groups: ArrayLike | None,
+    ) -> Any:
         self._check_experts()
-        inputs, data = self._read(X, y, None, groups, grouped=True)
+        inputs, data = self._read_rows(X, y, None, groups, grouped=True)
         return inputs.like(self._posterior(data), range(self.family.n_experts))
 
     def _check_experts(self) -> None:
@@ -588,7 +638,12 @@ class Predicting(Fitted):
             raise ValueError("a regression function has no posterior probabilities of its experts")
 
     def simulate(
-        self, X: Any = None, rng: Seed = None, *, groups: Any = None, trials: Any = None
+        self,
+        X: ArrayLike | TableLike | None = None,
+        rng: Seed = None,
+        *,
+        groups: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
     ) -> Any:
         """Simulate responses (n,) from the fitted density at each input.
 
@@ -622,6 +677,7 @@ class Predicting(Fitted):
             if X is not None or groups is not None:
                 check_aligned({"X": inputs.table, "groups": groups})
                 labels = read_groups_of_new(self.data, X, groups, n)
+            assert labels is not None
             y = self._simulate_groups(inputs, y, labels, as_generator(rng))
         else:
             if groups is not None:
@@ -635,8 +691,10 @@ class Predicting(Fitted):
         y = self._in_labels(y)
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
 
-    def _read_trials(self, X: Any, n: int, trials: Any) -> Any:
-        """Encoded responses (n,) that say how many trials each row has; None without trials."""
+    def _read_trials(
+        self, X: ArrayLike | TableLike | None, n: int, trials: ArrayLike | None
+    ) -> Encoded | None:
+        """Encoded responses (n,) that hold the numbers of trials; None without trials."""
         if self.family.likelihood.given is None:
             if trials is not None:
                 raise ValueError("trials: rows of the fit have no numbers of trials; leave it out")
@@ -662,29 +720,33 @@ class Predicting(Fitted):
             raise _UnknownTrialsError(error) from None
 
     def _simulate_groups(
-        self, inputs: Inputs, y: Any, labels: Any, rng: np.random.Generator
-    ) -> Any:
+        self, inputs: Inputs, y: Encoded | None, labels: Labels, rng: np.random.Generator
+    ) -> np.ndarray:
         """Responses of rows of labelled groups, decoded, in the order of the rows.
 
-        Encoded responses y of the fit, where given, say what rows have besides, such as trials.
+        Encoded responses y of the fit, if given, hold numbers of trials, or the like, of the rows.
         """
         n, order = len(labels), Grouping(labels).order
         check_groups(self.family, Data(inputs.matrix, np.zeros(n), np.ones(n), groups=labels))
         rows = arranged(inputs.design, np.zeros(n), np.ones(n), labels)
         family_of_rows = self.family if y is None else self._at_rows(y[order])
-        drawn = family_of_rows.likelihood.decode(
+        responses = family_of_rows.likelihood.decode(
             draw_in_groups(family_of_rows, self.theta, rows, rng)
         )
-        return drawn[np.argsort(order)]
+        return responses[np.argsort(order)]
 
-    def _in_labels(self, y: Any) -> Any:
-        """Classes by their labels; numbers as they are."""
+    def _in_labels(self, y: np.ndarray) -> np.ndarray:
+        """Labels of classes, from their positions; other responses are returned unchanged."""
         if self.family.likelihood.support is None:
             return y
         return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def get_prediction(
-        self, X: Any = None, *, groups: Any = None, trials: Any = None
+        self,
+        X: ArrayLike | TableLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        trials: ArrayLike | None = None,
     ) -> Prediction:
         """Predict at inputs X (n, d), with standard errors and intervals.
 
@@ -740,13 +802,18 @@ class Predicting(Fitted):
         return replace(prediction, quantiles=self._quantiles_of_shares(X, inputs, trials, shares))
 
     def _quantiles_of_shares(
-        self, X: Any, inputs: Inputs, trials: Any, shares: FloatArray | None
+        self,
+        X: ArrayLike | TableLike | None,
+        inputs: Inputs,
+        trials: ArrayLike | None,
+        shares: FloatArray | None,
     ) -> Callable[[float], FloatArray] | None:
         """Quantiles (n,) of shares of successes, None where numbers of trials are not known."""
         try:
             y = self._read_trials(X, inputs.design.shape[1], trials)
         except _UnknownTrialsError:
             return None
+        assert y is not None
         family = self._at_rows(y)
         return lambda q: quantile(family, self.theta, inputs.matrix, q, None, shares) / np.imag(y)
 
@@ -754,7 +821,7 @@ class Predicting(Fitted):
         return intervals_of_means(self, alpha, X)
 
     def _check_one(self, method: str) -> None:
-        """Raise where there are several responses."""
+        """Raise if there are several responses."""
         names = [response.name for response in self._responses]
         if names:
             raise ValueError(
@@ -764,7 +831,7 @@ class Predicting(Fitted):
             )
 
     def _extrapolation(self, X: FloatArray) -> FloatArray | None:
-        """How far inputs are outside of those of the fit; None where these were not stored."""
+        """Distance of inputs from those of the fit; None if the fit does not hold its rows."""
         if not self.has_rows:
             return None
         rows = self.rows
@@ -823,7 +890,13 @@ class Predicting(Fitted):
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)
         return y - self.fittedvalues
 
-    def quantile_residuals(self, rng: Seed = None, *, X: Any = None, y: Any = None) -> Any:
+    def quantile_residuals(
+        self,
+        rng: Seed = None,
+        *,
+        X: ArrayLike | TableLike | None = None,
+        y: ArrayLike | TableLike | None = None,
+    ) -> Any:
         """Residuals (n,) that are standard normal if the model is correct (Dunn and Smyth 1996).
 
         They are randomised for classes and counts.  For R responses the shape is (n, R).

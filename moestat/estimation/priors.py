@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -152,10 +151,10 @@ class Prior:
         return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (unit / k) ** 2)
 
 
-def as_prior(given: Any, family: Family) -> Any:
-    """The prior density of a fit, given as it is or by the name "weak"; None for none.
+def as_prior(given: Prior | str | None, family: Family) -> Prior | None:
+    """The prior density of a fit, which may be given by the name "weak"; None without a prior.
 
-    The weak one is `Prior` as it is by default, with a free gate where the gate is not linear in
+    The weak prior is the default `Prior`, without a prior on the gate if the gate is not linear in
     the inputs.
     """
     if given is None:
@@ -163,6 +162,7 @@ def as_prior(given: Any, family: Family) -> Any:
     if isinstance(given, str) and given == "weak":
         return Prior(gate=None) if _has_bent_gate(family) else Prior()
     check_kind("prior", given, "penalty", 'a moestat.Prior or "weak"')
+    assert not isinstance(given, str)
     return given
 
 
@@ -179,7 +179,7 @@ class Lasso:
         words = f"{self.penalty_per_row:.4g}, l1_ratio={self.l1_ratio:g}, {self.together!r}"
         return f"Lasso({words}, zeros={len(self.zeros)})"
 
-    def penalty(self, family: Family, units: Any) -> Penalty:
+    def penalty(self, family: Family, units: DataUnits) -> Penalty:
         """Refuse: the penalty has corners, and only `moestat.lasso_path` fits with it."""
         raise ValueError(
             "prior: the penalty of a lasso fit cannot be the prior of another fit; call"

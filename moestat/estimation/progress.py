@@ -1,4 +1,4 @@
-"""What long calls say while they run, and which of them an interrupt is for."""
+"""Progress reports of long calls, and the call that handles an interrupt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,26 +17,29 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import short
 from moestat.compiler.notice import to_log
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 __all__ = ["LOG", "Report", "answering", "keep", "passing", "reported", "so_far"]
 
 T = TypeVar("T")
 
 LOG = logging.getLogger("moestat")
-"""Long calls say here what they do, at level INFO."""
+"""The log of long calls, at level INFO."""
 
 _SECONDS_BETWEEN_LINES = 5.0
 
 _SECONDS_BETWEEN_PASSES = 1.0
 
 _KEPT = 3
-"""Runs of an interrupted search that are climbed to their ends."""
+"""Number of runs of an interrupted search from which the fit goes on."""
 
 _CALLS: ContextVar[tuple[Report, ...]] = ContextVar("calls", default=())
-"""Long calls, each made by the one before."""
+"""The long calls in progress, each made by the one before."""
 
 
 def passing(parts: Iterable[T], count: int, rows: int | None, what: str) -> Iterator[T]:
-    """Parts of a pass over so many rows as they come; the log says now and then how far it is.
+    """Yield the parts of a pass over `rows` rows as they come, and log the progress.
 
     In a first pass the number of rows is not known yet, and `rows` is None.
     """
@@ -46,15 +49,15 @@ def passing(parts: Iterable[T], count: int, rows: int | None, what: str) -> Iter
         now = time.monotonic()
         if now > last_message + _SECONDS_BETWEEN_PASSES:
             last_message, share = now, done / count
-            left = timedelta(seconds=round((now - began) * (1.0 - share) / share))
-            of = f"{count} blocks"
+            wait = timedelta(seconds=round((now - began) * (1.0 - share) / share))
+            amount = f"{count} blocks"
             if rows is not None:
-                of = f"{rows} rows, {rows * share / (now - began):.3g} a second"
-            LOG.info("%s: %.0f%% of %s, %s left", what, 100.0 * share, of, left)
+                amount = f"{rows} rows, {rows * share / (now - began):.3g} a second"
+            LOG.info("%s: %.0f%% of %s, %s left", what, 100.0 * share, amount, wait)
 
 
 class Report:
-    """The steps of a call that are done; does it answer an interrupt with what has been found?"""
+    """Progress of a call, and whether it answers an interrupt with the best starts so far."""
 
     def __init__(self, answers: bool, display: _Display | None = None) -> None:
         self.answers, self._display = answers, display
@@ -62,16 +65,16 @@ class Report:
         self.found: FloatArray | None = None
 
     def count(self, done: int) -> None:
-        """Say that so many steps are done."""
+        """Report the number of steps that are done."""
         if self._display is not None:
             self._display.done = done
             self._display.show()
 
 
 def keep(runs: Sequence[tuple[FloatArray, float]], steps: int, rows: int) -> None:
-    """Keep the best runs, parameters and heights, for the case that their search is interrupted.
+    """Keep the best runs, parameters and heights, in case the search is interrupted.
 
-    Runs of more steps are better than others, and of as many those on more rows.
+    They replace runs of fewer steps, and runs of as many steps on fewer rows.
     """
     best = sorted(runs, key=lambda run: -run[1])[:_KEPT]
     mark = steps, rows, best[0][1]
@@ -82,13 +85,13 @@ def keep(runs: Sequence[tuple[FloatArray, float]], steps: int, rows: int) -> Non
 
 
 def answering() -> Report | None:
-    """The fit that answers an interrupt; None where whoever has made it is to hear of it."""
+    """The report of the fit that answers an interrupt; None if the caller handles interrupts."""
     calls = _CALLS.get()
     return calls[0] if len(calls) == 1 and calls[0].answers else None
 
 
 def so_far() -> FloatArray:
-    """The starts (m, P) that were kept, for a fit that answers an interrupt; else raise it."""
+    """The best starts (m, P) so far; raises the interrupt if the fit does not answer it."""
     report = answering()
     if report is None or report.found is None:
         raise KeyboardInterrupt
@@ -96,7 +99,7 @@ def so_far() -> FloatArray:
 
 
 class _Display(logging.Handler):
-    """Steps and the last message of the log: a bar on a terminal, now and then a line elsewhere."""
+    """Steps and the last message of the log: a bar on a terminal, else a line from time to time."""
 
     def __init__(self, what: str, total: int | None, unit: str, bar: Any) -> None:
         super().__init__(logging.INFO)
@@ -120,8 +123,8 @@ class _Display(logging.Handler):
         """Such as ``bootstrap: 128 of 500 resamples, 0:01:07 left``."""
         seconds, parts = time.monotonic() - self.began, [self.message] * bool(self.message)
         if self.total is not None:
-            left = seconds * (self.total - self.done) / self.done if self.done > 0 else 0.0
-            wait = f", {timedelta(seconds=round(left))} left" if left else ""
+            remaining = seconds * (self.total - self.done) / self.done if self.done > 0 else 0.0
+            wait = f", {timedelta(seconds=round(remaining))} left" if remaining else ""
             parts.insert(0, f"{self.done} of {self.total} {self.unit}{wait}")
         return f"{self.what}: {'; '.join(parts) or 'begun'} ({timedelta(seconds=round(seconds))})"
 
@@ -129,13 +132,13 @@ class _Display(logging.Handler):
 @contextmanager
 def reported(
     what: str,
-    verbose: Any,
+    verbose: bool,
     total: int | None = None,
     unit: str = "steps",
     *,
     answers: bool = False,
 ) -> Iterator[Report]:
-    """A long call, that says on standard error what it does if `verbose`."""
+    """A long call that reports its progress on standard error if `verbose`."""
     if not isinstance(verbose, bool | int | np.bool_):
         raise ValueError(f"verbose must be True or False, got {short(verbose)}")
     with ExitStack() as stack:
@@ -154,8 +157,8 @@ def reported(
             display.show(now=True)
 
 
-def _bar(stack: ExitStack) -> Any:
-    """A live bar, where standard error is a terminal."""
+def _bar(stack: ExitStack) -> Progress | None:
+    """A progress bar if standard error is a terminal, else None."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

@@ -1,4 +1,4 @@
-"""Random effects of groups: what a fit says of them, and of new rows of known groups."""
+"""Random effects of groups: predictions, variance components, and means of known groups."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.groups import Grouping, encoded_rows
+from moestat.base.types import Encoded, FloatArray, IntArray, Labels
+from moestat.estimation.groups import encoded_rows, grouping_of
 from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.tables import significant
 from moestat.model.family import Family
@@ -20,6 +20,7 @@ from moestat.solvers.solution import Solution
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.data import Data
     from moestat.estimation.results import MoEResults
 
 __all__ = [
@@ -35,19 +36,19 @@ __all__ = [
 ]
 
 _NO_VARIANCE = 1e-5
-"""Standard deviation of an effect, as a share of the response's, that is 0 to rounding."""
+"""Standard deviation of an effect, relative to that of the response, that counts as 0."""
 _CURVATURES = "observed", "expected"  # types of covariances without products of scores
 
 _NODES, _ZOOMS = 65, 6
-"""Nodes of a conditional distribution of an effect, and how often they are placed anew."""
+"""Number of nodes of the conditional distribution of an effect, and of their placements."""
 
 _REACH = float(np.sqrt(-2.0 * np.log(EPSILON)))
-"""How far nodes reach from the mean, in standard deviations: the normal density there is a rounding
-error of that at the mean."""
+"""Distance of the outer nodes from the mean, in standard deviations, at which the normal density is
+a rounding error of the density at the mean."""
 
 
 def with_positive_factors(family: Family, solution: Solution) -> Solution:
-    """The same solution with positive diagonals of the factors L: a column's sign is free."""
+    """The same solution with positive diagonals of the factors L: signs of columns are free."""
     effects = family.likelihood.effects
     if effects is None:
         return solution
@@ -70,13 +71,13 @@ def _index(family: Family) -> IntArray:
 
 
 def _random_design(family: Family, X: FloatArray) -> FloatArray:
-    """What the effects multiply (n, q), of inputs (n, d)."""
+    """Design (n, q) of the random effects, from inputs (n, d)."""
     phi = np.column_stack([np.ones(len(X)), X])
     return phi[:, family.likelihood.effects.positions]
 
 
 def posterior_effects(
-    family: Family, theta: FloatArray, data: Any
+    family: Family, theta: FloatArray, data: Data
 ) -> tuple[FloatArray, FloatArray]:
     """Means (k, G, q) and covariances (k, G, q, q) of the effects given the rows and the expert.
 
@@ -90,7 +91,7 @@ def posterior_effects(
         mean = np.sum(share * u, axis=2, keepdims=True)
         square = np.sum(share * (u - mean) ** 2, axis=2)
         return mean, square[:, :, None, None]
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = _random_design(family, X), factors(family.likelihood.effects, theta, _index(family))
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
@@ -104,10 +105,12 @@ def posterior_effects(
     return np.einsum("kgab,kgb->kga", full, products), nu[:, None, None, None] * full
 
 
-def _given(family: Family, theta: FloatArray, X: FloatArray, v: FloatArray, y: Any) -> Any:
+def _given(
+    family: Family, theta: FloatArray, X: FloatArray, v: FloatArray, y: Encoded | None
+) -> Any:
     """The distributions (k, n) of rows X (d, n) given standardised effects v (k, n).
 
-    Encoded responses y, where given, say what rows have besides, such as trials.
+    Encoded responses y, if given, hold numbers of trials, or the like, of the rows.
     """
     base = family.likelihood.effects.base
     base = base if y is None or base.given is None else base.given(y)
@@ -116,11 +119,13 @@ def _given(family: Family, theta: FloatArray, X: FloatArray, v: FloatArray, y: A
     return base.law(eta[:, :-1])
 
 
-def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[FloatArray, FloatArray]:
+def _nodes_of_groups(
+    family: Family, theta: FloatArray, data: Data
+) -> tuple[FloatArray, FloatArray]:
     """Standardised effects (k, G, m), and their probabilities given the rows of each group.
 
-    The nodes are equidistant about the mean of the conditional distribution, which earlier ones
-    have found.
+    The nodes are equidistant about the mean of the conditional distribution, which is found from
+    the nodes of the step before.
     """
     rows = encoded_rows(family, data)
     assert rows.begin is not None
@@ -139,14 +144,14 @@ def _nodes_of_groups(family: Family, theta: FloatArray, data: Any) -> tuple[Floa
         share /= share.sum(axis=2, keepdims=True)
         centre = np.sum(share * nodes, axis=2)
         spread = np.sum(share * (nodes - centre[:, :, None]) ** 2, axis=2)
-        # One node with all of the probability says that it is nearer than the next one.
+        # If one node has all of the probability, the mean is closer to it than to the next node.
         reach = np.minimum(_REACH, _REACH * np.sqrt(spread) + 4.0 * reach / _NODES)
     return nodes, share
 
 
-def _places(data: Any, labels: Any) -> tuple[IntArray, np.ndarray]:
+def _places(data: Data, labels: Labels) -> tuple[IntArray, np.ndarray]:
     """The number of the group of each label (n,), and whether the data have that group."""
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     place = np.minimum(np.searchsorted(grouping.names, labels), grouping.names.size - 1)
     return place, grouping.names[place] == labels
 
@@ -159,7 +164,12 @@ def _shifted(
 
 
 def means_of_groups(
-    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any, shares: FloatArray
+    family: Family,
+    theta: FloatArray,
+    data: Data,
+    X: FloatArray,
+    labels: Labels,
+    shares: FloatArray,
 ) -> FloatArray:
     """Means (n,) of new rows X (n, d) of labelled groups, with the effects of known groups.
 
@@ -182,7 +192,7 @@ def means_of_groups(
 
 
 def laws_of_groups(
-    family: Family, theta: FloatArray, data: Any, X: FloatArray, labels: Any
+    family: Family, theta: FloatArray, data: Data, X: FloatArray, labels: Labels
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Means (k, n) of normal rows X (n, d) of labelled groups within experts, and two variances.
 
@@ -200,7 +210,7 @@ def laws_of_groups(
 
 
 def effect_names(result: MoEResults) -> list[str]:
-    """What the effects are called: by the inputs, and "Intercept"."""
+    """Names of the effects: those of the inputs, and "Intercept"."""
     features = None if result.data is None else result.data.features
     named = result.family.likelihood.effects.features
     return [
@@ -289,13 +299,13 @@ def variance_components(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame
         at = [int(scale_at[i]), *(int(place) for place, _, _ in places)]
         slopes = np.empty((len(words), len(at)))
         for c in range(len(at)):
-            moved, t = L[i].astype(complex), complex(theta[scale_at[i]])
+            factor, t = L[i].astype(complex), complex(theta[scale_at[i]])
             if c == 0:
                 t += 1j * COMPLEX_STEP
             else:
                 _, f, j = places[c - 1]
-                moved[f, j] += 1j * COMPLEX_STEP
-            slopes[:, c] = np.imag(_components(np.exp(t), moved, names, effects.diagonal)[1])
+                factor[f, j] += 1j * COMPLEX_STEP
+            slopes[:, c] = np.imag(_components(np.exp(t), factor, names, effects.diagonal)[1])
         slopes /= COMPLEX_STEP
         errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
         # A variance of 0 is a maximum inside: the factor's entry is 0, where the log-likelihood has
@@ -322,7 +332,7 @@ def variance_components(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame
 def _one_deviation(
     theta: FloatArray, at: IntArray, names: Sequence[str], spread: FloatArray, half: float
 ) -> pd.DataFrame:
-    """The standard deviation of one intercept by expert, with errors; rows have none."""
+    """Standard deviation of a random intercept by expert, with standard errors."""
     import pandas as pd
 
     rows = list[dict[str, Any]]()
@@ -362,7 +372,7 @@ def effects_of_groups(result: MoEResults) -> pd.DataFrame:
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
     data = result.rows
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     u, C = posterior_effects(result.family, result.theta, data)
     share = np.asarray(result.responsibilities)[grouping.order][grouping.begin].T[:, :, None]
     mean = np.sum(share * u, axis=0)

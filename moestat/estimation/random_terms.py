@@ -118,7 +118,7 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
     return f"{before} {after}".strip(), random, groups
 
 
-def check_random_effects(family: Family, groups: Any, prior: Any) -> None:
+def check_random_effects(family: Family, groups: object, prior: object) -> None:
     """Raise unless a fit can have the random effects of its family."""
     effects = family.likelihood.effects
     if effects is None:

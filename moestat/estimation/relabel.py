@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _ROWS = 100_000
 
 
 @door()
-def relabelled(result: MoEResults, order: Sequence[int]) -> Any:
+def relabelled(result: MoEResults, order: Sequence[int]) -> MoEResults:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
     k = result.family.n_experts
     new = as_plain_array("order", order)
@@ -40,7 +40,7 @@ def relabelled(result: MoEResults, order: Sequence[int]) -> Any:
             )
     robust = result.robust
     if robust is not None:
-        move = _moved(result.family, new)
+        move = _reorder_matrix(result.family, new)
         robust = move @ robust @ move.T
     if standard is not None:
         inner = _solution(standard.family, standard.solution, new)
@@ -53,7 +53,7 @@ def relabelled(result: MoEResults, order: Sequence[int]) -> Any:
     return replace(result, solution=outer, standard=standard, robust=robust)
 
 
-def by_weight(result: MoEResults, share: FloatArray | None = None) -> Any:
+def by_weight(result: MoEResults, share: FloatArray | None = None) -> MoEResults:
     """The fit with its experts in descending order of their mean weight `share` (k,).
 
     By default that is computed from the rows of the fit.  A fit whose experts are told apart, or
@@ -89,7 +89,7 @@ def _places(family: Family, order: IntArray) -> IntArray:
     return np.concatenate([atoms.ravel(), np.arange(n_expert_params, family.n_params)])
 
 
-def _moved(family: Family, order: IntArray) -> FloatArray:
+def _reorder_matrix(family: Family, order: IntArray) -> FloatArray:
     """The linear map (P, P) from parameters to those of the new order, its reference at 0."""
     matrix = np.eye(family.n_params)[_places(family, order)]
     return np.column_stack([family.pin(column) for column in matrix.T])
@@ -119,7 +119,7 @@ def _alike(family: Family) -> bool:
         return False
     for name, positions in family.blocks.items():
         for side in family.box[name]:
-            whole = np.broadcast_to(side, positions.shape)
-            if whole.ndim and np.any(whole != whole[:1]):
+            bounds = np.broadcast_to(side, positions.shape)
+            if bounds.ndim and np.any(bounds != bounds[:1]):
                 return False
     return True

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
 from moestat.base.door import door, doors
 from moestat.base.types import Seed
 from moestat.base.validate import short
@@ -121,7 +123,7 @@ class MoEResults(Pictures):
         )
 
     def _repr_html_(self) -> str:
-        """The summary with the picture of `plot` beside it, where there is one."""
+        """The summary with the picture of `plot` beside it, if the fit has its rows."""
         picture = ""
         if self.has_rows:
             encoded = b64encode(self.picture()).decode()
@@ -131,9 +133,9 @@ class MoEResults(Pictures):
     def get_robustcov_results(
         self,
         cov_type: str = "HC0",
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         *,
-        strata: Any = None,
+        strata: ArrayLike | None = None,
         n_resamples: int = 500,
         rng: Seed = None,
     ) -> MoEResults:
@@ -211,7 +213,7 @@ class MoEResults(Pictures):
 
     @property
     def _order_doubt(self) -> str | None:
-        """Why Wald inference is not valid here; None if there is no reason against it."""
+        """The reason why Wald inference is not valid; None if there is none."""
         if self.prior is not None:
             return None
         if not self.has_rows or self.rows.drawn or self.simpler is None:
@@ -228,7 +230,7 @@ class MoEResults(Pictures):
         n_resamples: int = 500,
         kind: str = "pairs",
         *,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         rng: Seed = None,
         verbose: bool = False,
     ) -> BootstrapResult:
@@ -401,7 +403,7 @@ class MoEResults(Pictures):
 
     @cached_property
     def _responses(self) -> Sequence[OneResponse]:
-        """Of several responses each by itself."""
+        """The fit of each response, if there are several."""
         return tuple(one_response(self, r) for r in range(len(self.family.likelihood.parts)))
 
     def response(self, name: str) -> OneResponse:
@@ -506,7 +508,7 @@ class MoEResults(Pictures):
         self._warn_of_order()
         return self._labelled(self._interval(alpha), ["lower", "upper"])
 
-    def classification_table(self, labels: Any) -> Any:
+    def classification_table(self, labels: ArrayLike) -> pd.DataFrame:
         """Cross-tabulate known labels (n,) of the rows and their most probable experts.
 
         The result is a pandas data frame with one row per label and one column per expert, from 1.

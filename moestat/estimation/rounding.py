@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ __all__ = ["checked_resolution", "least_variances", "resolution_of", "step_of"]
 
 
 def _variances(family: Family) -> list[str]:
-    """The block of the variance of each response (R,) that an expert could shrink; "" for none."""
+    """The block of the variance of each response (R,) that could collapse; "" if there is none."""
     likelihood, blocks = family.likelihood, list[str]()
     names = [one.block("nu") for one in likelihood.parts] or ["nu"]
     for law, name in zip(likelihood.laws, names, strict=True):
@@ -29,12 +28,12 @@ def _variances(family: Family) -> list[str]:
 
 
 def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
-    """The step of the grid on which values (n,) were recorded, 0 where they show none.
+    """The step of the grid on which values (n,) were recorded; 0 if they show no grid.
 
-    That is the largest h such that all values are a whole number of h apart.  It counts where
-    values repeat each other, some more than others, and the grid is so coarse that among as many
-    values drawn on it two would be equal; values that differ by rounding of float64, or of float32,
-    are equal.
+    The step is the largest h such that all differences of values are multiples of h.  It counts
+    only if values occur repeatedly, some more often than others, and the grid is so coarse that
+    among as many values drawn on it two would be equal.  Values that differ by rounding of float64,
+    or of float32, are equal.
 
     Parameters
     ----------
@@ -59,9 +58,9 @@ def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
     used = units > 0.0
     if not used.all():
         values, units = values[used], units[used]
-    few = values[:: max(1, values.size // ROUNDING.few)]
-    if values.size < 2 or _divisor(np.unique(few))[0] == 0.0:
-        return 0.0  # what has a grid has one in every part
+    subset = values[:: max(1, values.size // ROUNDING.few)]
+    if values.size < 2 or _divisor(np.unique(subset))[0] == 0.0:
+        return 0.0  # if all values lie on a grid, so does every subset
     distinct, place = np.unique(values, return_inverse=True)
     step, count = _divisor(distinct)
     heavy = np.bincount(place, units)
@@ -70,9 +69,9 @@ def step_of(values: FloatArray, weight: FloatArray | None = None) -> float:
 
 
 def _divisor(values: FloatArray) -> tuple[float, float]:
-    """Greatest common divisor of the distances between sorted values, and how many from end to end.
+    """Greatest common divisor of the distances between sorted values, and the range divided by it.
 
-    Both are 0 where it is not clearly larger than rounding.
+    Both are 0 if the divisor is not clearly larger than rounding errors.
     """
     size = max(abs(float(values[0])), abs(float(values[-1])))
     for epsilon in (np.finfo(np.float64).eps, np.finfo(np.float32).eps):
@@ -83,17 +82,18 @@ def _divisor(values: FloatArray) -> tuple[float, float]:
             return 0.0, 0.0
         step = float(np.diff(apart).min())
         while step > ROUNDING.clear * error:
-            step, left = _remainders(away, step, error)
-            if left is None:
+            step, remainder = _remainders(away, step, error)
+            if remainder is None:
                 return step, float(np.round(away[-1] / step))
-            step = left
+            step = remainder
     return 0.0, 0.0
 
 
 def _remainders(away: FloatArray, step: float, error: float) -> tuple[float, float | None]:
-    """The step as ever longer distances show it, and the least remainder that it leaves, or None.
+    """The step, estimated from longer and longer distances, and its smallest remainder, or None.
 
-    A step that is seen over m steps is known to `error` / m, so it says where the next ones end.
+    A step that is estimated from a distance of m steps has the error `error` / m, so it predicts
+    farther multiples.
     """
     known, size = 1.0, 0
     while size < away.size:
@@ -101,21 +101,23 @@ def _remainders(away: FloatArray, step: float, error: float) -> tuple[float, flo
         reach = np.searchsorted(away, farthest * step, side="right")
         size = max(int(reach), size + 1)
         near = away[:size]
-        whole = np.round(near / step)
-        left, allowed = np.abs(near - whole * step), error * (1.0 + whole / known)
-        wrong = left > allowed
-        if wrong.any():
-            return step, float(left[wrong].min())
+        multiple = np.round(near / step)
+        remainder, allowed = np.abs(near - multiple * step), error * (1.0 + multiple / known)
+        off_grid = remainder > allowed
+        if off_grid.any():
+            return step, float(remainder[off_grid].min())
         if allowed[-1] > 2.0 * ROUNDING.part * step:
             return step, 0.0  # too far for this step to say where it ends
-        if whole[-1] > known:
-            known = float(whole[-1])
+        if multiple[-1] > known:
+            known = float(multiple[-1])
             step = float(near[-1]) / known
     return step, None
 
 
-def checked_resolution(family: Family, given: Any) -> Any:
-    """The step of each response (R,) that a user gives, 0 for none; None where these are sought."""
+def checked_resolution(
+    family: Family, given: float | Sequence[float] | None
+) -> tuple[float, ...] | None:
+    """The step of each response (R,) that a user gives, 0 for none; None if none is given."""
     if given is None:
         return None
     blocks = _variances(family)
@@ -143,10 +145,10 @@ def resolution_of(family: Family, data: Sample) -> tuple[float, ...]:
 
 
 def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dict[str, float]:
-    """The least variance that steps (R,) of the responses support, by block; where there are any.
+    """The least variance that steps (R,) of the responses support, by block, if there are steps.
 
-    It is that of a uniform law over one step, ``h^2 / 12`` (Sheppard, 1897).  The logarithm of a
-    response has it where its steps are finest, at the largest response.
+    It is the variance of a uniform distribution over one step, ``h^2 / 12`` (Sheppard, 1897).  For
+    the logarithm of a response it is that of the finest step, at the largest response.
     """
     variances: dict[str, float] = {}
     each = zip(_variances(family), steps, columns_of(data.y), family.likelihood.laws, strict=True)

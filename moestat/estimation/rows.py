@@ -1,15 +1,15 @@
-"""Rows that a question is about, read as the fit has read its own: by name, formula and group.
+"""Rows of a fit, or new rows, read in the way of the fit: by names, formula and groups.
 
-Every question about rows, of the fit or new ones, gets them from `read_rows` as a `Data`, so that
-no question takes X, y, weights and groups apart by itself.
+Every method that needs rows gets them from `read_rows` as one record, `Data`, so that none reads X,
+y, weights and groups by itself.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from moestat.base.types import FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_weights
 from moestat.estimation.data import Data, check_size, named_pair, numbers_of
 from moestat.estimation.groups import check_groups, read_groups
@@ -33,15 +33,15 @@ __all__ = ["own_inputs", "read_groups_of_new", "read_new_inputs", "read_rows"]
 def read_rows(
     family: Family,
     fitted: Data | None,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    groups: Any = None,
+    X: ArrayLike | TableLike | None,
+    y: ArrayLike | TableLike | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     *,
     weighted: bool = False,
     grouped: bool = False,
 ) -> tuple[Inputs, Data]:
-    """The inputs as they came, and the rows as a `Data`: own ones without X, else new ones.
+    """The inputs as passed, and the rows as `Data`: new rows X, or the rows of the fit without X.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ def read_rows(
     groups : array_like of shape (n,), optional
         Labels of groups; of a fit by formula those of the column that the fit has read.
     weighted, grouped : bool
-        Whether the question depends on weights, and on groups where the fit has them.
+        Whether the method depends on weights, and on groups if the fit has groups.
 
     Raises
     ------
     ValueError
-        If something that the question needs is missing, or is not what the fit has read.
+        If something that the method needs is missing, or differs from what the fit has read.
     """
     at_fit = X is None
     inputs = own_inputs(fitted) if fitted is not None and at_fit else None
@@ -102,7 +102,7 @@ def read_rows(
 
 
 def _refuse_groups(fitted: Data | None) -> None:
-    """Raise: groups were given to a question that does not read them."""
+    """Raise because the method does not use groups."""
     if fitted is None or fitted.groups is None:
         raise ValueError("groups: the fit has no groups; fit with groups= or by 'y ~ x | z | id'")
     raise ValueError("groups: the result has a value for each row separately; leave groups out")
@@ -114,8 +114,8 @@ def own_inputs(fitted: Data) -> Inputs:
     return Inputs(np.ascontiguousarray(fitted.X.T), fitted.features, table)
 
 
-def read_new_inputs(family: Family, fitted: Data | None, X: Any) -> Inputs:
-    """Inputs of new rows, read as those of the fit: by name, by formula, or as they stand."""
+def read_new_inputs(family: Family, fitted: Data | None, X: ArrayLike | TableLike | None) -> Inputs:
+    """Inputs of new rows, read as those of the fit: by formula, by name or by position."""
     if fitted is not None and fitted.formula is not None:
         inputs = fitted.formula.inputs(X)
     else:
@@ -126,8 +126,13 @@ def read_new_inputs(family: Family, fitted: Data | None, X: Any) -> Inputs:
     return inputs
 
 
-def read_groups_of_new(fitted: Data, X: Any, groups: Any, n: int) -> np.ndarray:
-    """Labels (n,) of the groups of new rows, given or in the table; raise without them."""
+def read_groups_of_new(
+    fitted: Data,
+    X: ArrayLike | TableLike | None,
+    groups: ArrayLike | Column | None,
+    n: int,
+) -> Labels:
+    """Labels (n,) of the groups of new rows, from `groups` or the table X; raises without them."""
     if groups is None and fitted.groups_column is not None:
         groups = _column_of(X, fitted.groups_column, "groups", "the group of each row")
     elif groups is None:
@@ -135,6 +140,8 @@ def read_groups_of_new(fitted: Data, X: Any, groups: Any, n: int) -> np.ndarray:
             "groups: the fit chooses an expert once for all rows of a group; give groups=, the"
             " label of the group of each row of X"
         )
+    assert groups is not None
+    assert fitted.groups is not None
     labels = read_groups(groups, n)
     kinds = [known.dtype.kind in "US" for known in (labels, fitted.groups)]
     if kinds[0] != kinds[1]:
@@ -143,8 +150,8 @@ def read_groups_of_new(fitted: Data, X: Any, groups: Any, n: int) -> np.ndarray:
     return labels
 
 
-def _column_of(X: Any, name: str, argument: str, what: str) -> Any:
-    """A column of the table that is not among the inputs; raise if the table lacks it."""
+def _column_of(X: ArrayLike | TableLike | None, name: str, argument: str, what: str) -> Column:
+    """A column of the table X that is not an input; raises if the table lacks it."""
     if name not in column_names(X):
         raise ValueError(
             f"{argument}: the fit used {what} from column {name!r}, which the data lack; give"
@@ -157,7 +164,12 @@ def _column_of(X: Any, name: str, argument: str, what: str) -> Any:
     return column
 
 
-def _read_responses(family: Family, fitted: Data | None, X: Any, y: Any) -> Any:
+def _read_responses(
+    family: Family,
+    fitted: Data | None,
+    X: ArrayLike | TableLike | None,
+    y: ArrayLike | TableLike | Column | Columns | None,
+) -> FloatArray | IntArray:
     """Responses of new rows: numbers (n,) or (n, R), and positions of labels from 1."""
     likelihood = family.likelihood
     formula = None if fitted is None else fitted.formula
@@ -167,7 +179,7 @@ def _read_responses(family: Family, fitted: Data | None, X: Any, y: Any) -> Any:
         y = formula.response_of(X, several)
     elif formula is not None and known and (table := _named(y)) is not None:
         plain = formula.response[0] == "lookup" and len(table.columns) == 1
-        # Two columns may also be called by what they are, such as successes and failures.
+        # Two columns may also have telling names, such as successes and failures.
         if not plain and named_pair(likelihood, table.names) is None:
             y = formula.response_in(table, known, several)
     if y is None:
@@ -192,15 +204,17 @@ def _read_responses(family: Family, fitted: Data | None, X: Any, y: Any) -> Any:
     return numbers_of(likelihood, in_order(column, order) if len(order) == 2 else column)
 
 
-def _named(y: Any) -> Table | None:
-    """The table of responses that have names, None of anything else."""
+def _named(y: ArrayLike | TableLike | Column | Columns | None) -> Table | None:
+    """The table of responses with names; None for anything else."""
     if isinstance(y, Column | Columns):
         return None
     table = as_table("y", y) if is_table(y) else None
     return table if table is not None and table.named else None
 
 
-def _by_names(y: Any, known: tuple[str, ...], names: list[str]) -> Any:
+def _by_names(
+    y: ArrayLike | TableLike | Column | Columns, known: tuple[str, ...], names: list[str]
+) -> ArrayLike | TableLike | Column | Columns:
     """Several responses with the columns in the order of the fit; raise for other names."""
     table = _named(y)
     if table is None or set(names) <= set(table.names):

@@ -1,7 +1,7 @@
-"""Numbers that searches, warnings and answers of estimation go by, in records.
+"""Tuning constants of searches, warnings and methods of estimation, in records.
 
-`python -m tests.mutations` shows what notices those of the search; the alarms' are measured in
-`benchmarks/alarms.py`.
+`python -m tests.mutations` shows which tests notice a change of those of the search; those of the
+alarms are measured in `benchmarks/alarms.py`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,33 @@ import numpy as np
 from moestat.solvers.rules import GAIN_LIMIT, NEGLIGIBLE, ZERO_CURVATURE
 
 SAMPLED = 100_000
-"""Number of rows of the sample of a larger source on which starts are searched and Newton's method
-climbs first, and up to which a lazy frame is collected."""
+"""Number of rows of the sample of a larger source, on which starts are searched and Newton's method
+begins.  A lazy frame with no more rows is collected."""
 
 SPARE = 4
-"""So many times its even share of the sample a part of a source may give: parts differ in size."""
+"""Largest part of the sample that one part of a source gives, as a multiple of its even share:
+parts differ in size."""
 
 MOST_LEVELS = 1000
-"""Largest number of levels of a factor, or classes, of a source: a design has a column for each."""
+"""Largest number of levels of a factor, or of classes, in a source: a design has a column for each
+level."""
 
 MOST_FITS = 100_000
-"""Largest number of starts or resamples of one call: a small fit from so many starts takes a
-quarter of a minute, to so many resamples minutes, others days."""
+"""Largest number of starts or resamples in one call.  A small fit from this number of starts takes
+a quarter of a minute, and this number of resamples minutes; larger fits take days."""
 
 SAME_HEIGHT = 1e-2
-"""Log-likelihoods that are closer, in natural-log units, are those of one maximum: the likelihood
-ratio is then one percent at most, and a certified fit is a hundred times nearer (`GAIN_LIMIT`)."""
+"""Difference of log-likelihoods, in natural-log units, below which two ends count as one maximum.
+The likelihoods then differ by at most one percent, and a certified fit is a hundred times closer to
+its maximum (`GAIN_LIMIT`)."""
 
 RUN_TOLERANCE = 0.1 * SAME_HEIGHT
-"""Predicted gain at which runs of a search end, so that two of them that come to one maximum have
-the same height."""
+"""Predicted gain below which runs of a search end, so that two runs to the same maximum have the
+same height."""
 
 
 class SearchRules(NamedTuple):
-    """What a search takes for granted, beside the fields of its parts."""
+    """Constants of a search, in addition to the fields of its rules."""
 
     least: int = 1000
     """Smallest number of rows in the first rung of a race: a quarter of them, or all, give the same
@@ -67,7 +70,7 @@ class SearchRules(NamedTuple):
 
 
 class PathRules(NamedTuple):
-    """How a path of penalised fits is sought."""
+    """Constants of a path of penalised fits."""
 
     stationary: float = 1e-6
     """Violation of the conditions of a minimum, in units of the penalty, that counts as 0: paths
@@ -86,7 +89,7 @@ class PathRules(NamedTuple):
 
 
 class DoubtRules(NamedTuple):
-    """When a fit is said to be doubtful."""
+    """Thresholds of the warnings about a fit."""
 
     part: float = float(np.sqrt(ZERO_CURVATURE))
     """Part of a unit direction that a parameter has in it, if more: the square of a smaller part is
@@ -105,7 +108,7 @@ class DoubtRules(NamedTuple):
 
 
 class AlarmRules(NamedTuple):
-    """When data are said not to be those of the model."""
+    """Thresholds of the warnings that the model does not fit the data."""
 
     level: float = 1e-3
     """Probability of each alarm where the model is true, by its test's law for large n: with about
@@ -130,12 +133,12 @@ class HigherRules(NamedTuple):
     """The probability that a higher maximum exists, as `benchmarks/calibration.py` fits it."""
 
     coefficients: tuple[float, ...] = (-0.934, 0.679, -2.616)
-    """Of 1, of the logarithm of how many heights a pool comes to, and of the share of runs that
-    came to the best height again."""
+    """Coefficients of 1, of the logarithm of the number of heights that a pool reaches, and of the
+    share of further runs that reach the best height."""
 
 
 class RoundingRules(NamedTuple):
-    """How the steps in which a response is recorded are found."""
+    """Constants of the search for the step in which a response is recorded."""
 
     few: int = 2000
     """Number of values in which a common step is sought first; if they have none, all have none."""
@@ -168,7 +171,7 @@ class EMTestRules(NamedTuple):
 
 
 class RequiredRules(NamedTuple):
-    """How the answer of `required_n` is sought."""
+    """Constants of `required_n`."""
 
     nodes: int = 24
     """Smallest number of inputs of the lattice on which large data sets are counts: Gauss nodes,

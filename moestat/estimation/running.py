@@ -53,7 +53,7 @@ class RunningFit:
     labels: list[str] = field(default_factory=list[str])
     counts: list[int] = field(default_factory=list[int])
     lower: int = 0
-    seen: SearchRecord = field(default_factory=SearchRecord)
+    record: SearchRecord = field(default_factory=SearchRecord)
     risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
@@ -83,23 +83,23 @@ class RunningFit:
         for rule in self.job.rules():
             if self.interrupted:
                 break
-            seen = 0
+            n_seen = 0
             if isinstance(rule, Agreement):
-                seen = rule.rows(self.inner)
+                n_seen = rule.rows(self.inner)
                 points = self.search(on_threads(rule, threads), self.inner, rng)
             else:
                 drawing = self.standard
                 points = drawing.draw(rule, rng) if drawing else draw_starts(rule, self.inner, rng)
                 self.counts += [1] * len(points)
-            self.add_starts(rule.name, points, replace(self.inner, seen=seen))
+            self.add_starts(rule.name, points, replace(self.inner, seen=n_seen))
         LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
 
     def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         try:
             self.risk = rule.risk
-            seen = self.seen if rule.is_calibrated else None
-            points, counts = rule.find_starts(without_spare_columns(problem), rng, seen)
+            record = self.record if rule.is_calibrated else None
+            points, counts = rule.find_starts(without_spare_columns(problem), rng, record)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
             counts = [1] * len(points)
@@ -117,7 +117,10 @@ class RunningFit:
     def solutions_in_time(
         self, ends: Sequence[Solution | Unfinished | None], target: Target
     ) -> list[Solution | None]:
-        """The solutions, None where the time was over; if it was for all, the best in one step."""
+        """The solutions, None for those that the deadline stopped.
+
+        If it stopped all of them, one step from the best one gives a solution.
+        """
         finished = [None if isinstance(end, Unfinished) else end for end in ends]
         heights = [end.height if isinstance(end, Unfinished) else -np.inf for end in ends]
         self.late = any(isinstance(end, Unfinished) for end in ends)
@@ -136,11 +139,11 @@ class RunningFit:
         """The best solution with the probability of a higher one, where a search has looked."""
         family, certificate = self.job.family, best.certificate
         alone = family.is_regression or family.n_experts == 1 or self.job.prior is not None
-        if alone or self.interrupted or self.late or not (self.standard and self.seen.pool):
+        if alone or self.interrupted or self.late or not (self.standard and self.record.pool):
             return best
         runs = certificate.n_starts
         reached = runs * certificate.agreement
-        chance = probability_of_higher(self.seen, family.n_experts, reached, runs)
+        chance = probability_of_higher(self.record, family.n_experts, reached, runs)
         return replace(best, certificate=replace(certificate, p_higher=chance))
 
     def order_experts(self, result: MoEResults) -> MoEResults:
@@ -149,9 +152,9 @@ class RunningFit:
 
     def finish(self, ends: Sequence[Solution | None], seconds: float) -> MoEResults:
         """The best of the solutions, one per iteration; None where one was interrupted."""
-        ended = [j for j, end in enumerate(ends) if end is not None]
+        positions = [j for j, end in enumerate(ends) if end is not None]
         solutions = [end for end in ends if end is not None]
-        labels, counts = [self.labels[j] for j in ended], [self.counts[j] for j in ended]
+        labels, counts = [self.labels[j] for j in positions], [self.counts[j] for j in positions]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
         best = self.with_probability(best)
         doubts_of_fit: list[Doubt] = []

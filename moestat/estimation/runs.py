@@ -37,25 +37,25 @@ class RunEnd(NamedTuple):
 
 @dataclass
 class SearchRecord:
-    """What a search has seen, by which a higher maximum is the more or the less probable."""
+    """The record of a search, from which the probability of a higher maximum is estimated."""
 
     pool: list[float] = field(default_factory=list[float])
     """Heights of the runs of its first pools after a first rung."""
     ends: list[float] = field(default_factory=list[float])
     """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
     agreeing: tuple[int, int] | None = None
-    """How many runs of pools of which most agree reached the best height, and all of them; None
-    where they do not agree, or where a search ended higher."""
+    """Number of runs of the pools that reached the best height, and number of all runs; None if
+    most runs do not agree, or a search ended higher."""
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:
-    """RunEnd by Hessians where they are small and exist, else by gradients alone."""
+    """The solver for least squares: by Hessians if they are small and exist, else by gradients."""
     by_hessians = family.n_params <= MANY and not family.has_kinked_mean
     return NewtonSquares() if by_hessians else GaussNewtonBFGS()
 
 
 def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
-    """Parameters of one end at each height, the highest first, and how many ended there."""
+    """Parameters of one end at each height, the highest first, and the number of ends there."""
     maxima: list[FloatArray] = []
     counts: list[int] = []
     last = np.inf
@@ -70,7 +70,7 @@ def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]
 def climb_all(
     problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
 ) -> list[Point]:
-    """Where points (m, P) of problems are after so many steps."""
+    """The ends of climbs from points (m, P) of the problems, after at most `steps` steps."""
     newton = Newton(RUN_TOLERANCE, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
     return drive(runs, problems, threads)
@@ -82,12 +82,12 @@ def run_starts(
     steps: int,
     threads: int | None,
 ) -> list[RunEnd]:
-    """Where points (m, P) are after so many steps, best first."""
+    """The ends of climbs from points (m, P), after at most `steps` steps, best first."""
     starts = into_box(problem.family, points)
-    # Starts have seen other rows: previews would only lead back.
+    # The starts were found on other rows, so a climb on previews would not improve them.
     known = replace(problem, seen=problem.data.size)
     ends = climb_all([known.restart() for _ in starts], starts, steps, threads)
-    # Where all atoms have collapsed the data lie on as many lines: that is no spike.
+    # If all atoms have collapsed, the data lie exactly on k lines, and the fit is no artefact.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [
@@ -98,26 +98,26 @@ def run_starts(
     return sorted(judged, key=lambda run: -run.height)
 
 
-def some_rows(problem: Problem, rng: np.random.Generator, most: int) -> Problem:
-    """The problem on so many rows, drawn by their weights, or on points that stand for all."""
+def some_rows(problem: Problem, rng: np.random.Generator, n_rows: int) -> Problem:
+    """The problem on `n_rows` rows, drawn by their weights, or on compressed data."""
     data = problem.data
-    if data.size <= most:
+    if data.size <= n_rows:
         return problem
-    standing = [level for level in data.levels[:-1] if not level.preview]
-    if standing:
-        return problem.replace_data(standing[-1])
+    compressed = [level for level in data.levels[:-1] if not level.preview]
+    if compressed:
+        return problem.replace_data(compressed[-1])
     units = data.units
-    count = max(1, most * units.size // data.size)
+    count = max(1, n_rows * units.size // data.size)
     if np.ptp(units) == 0.0:
-        drawn = np.sort(rng.choice(units.size, count, replace=False))
-        return problem.replace_data(data.take(drawn, np.ones(count)))
+        indices = np.sort(rng.choice(units.size, count, replace=False))
+        return problem.replace_data(data.take(indices, np.ones(count)))
     chosen = rng.choice(units.size, count, p=units / units.sum())
-    drawn, times = np.unique(chosen, return_counts=True)
-    return problem.replace_data(data.take(drawn, times.astype(np.float64)))
+    indices, times = np.unique(chosen, return_counts=True)
+    return problem.replace_data(data.take(indices, times.astype(np.float64)))
 
 
 def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Point]:
-    """A run of so many steps, by the kind of derivatives that a fit would take."""
+    """A run of a limited number of steps, with the kind of solver that a fit would use."""
     family, steps = problem.family, newton.max_iterations
     if family.has_jumps:
         ran = yield from newton_steps(problem, Objective.OBSERVED, start, newton.tolerance, steps)
@@ -127,8 +127,8 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         solution = yield from solver.steps(problem, start)
         return solution.theta, solution.log_likelihood
     if family.n_params > SEARCH.hessians:
-        most = SEARCH.bfgs * steps
-        end, evaluation, _ = yield from bfgs_steps(problem, start, -1, most, newton.tolerance)
+        limit = SEARCH.bfgs * steps
+        end, evaluation, _ = yield from bfgs_steps(problem, start, -1, limit, newton.tolerance)
         return end, -evaluation.value
     end, evaluation = yield from newton.climb(problem, start)
     return end.theta, -evaluation.value

@@ -77,7 +77,7 @@ Rule = TypeVar("Rule")
 
 @dataclass(frozen=True)
 class Pool:
-    """Starts of four kinds, in turn: grown with a spring, near planes, of clusters, wide splits.
+    """Starts of four kinds, in turn: grown with a spring, near planes, from clusters, wide splits.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Pool:
     threads : int or None
         Threads over starts; all cores for None.  The starts do not depend on it.
     more : sequence of StartRule
-        Rules whose starts are in the pool, too.
+        Rules whose starts are added to the pool.
     """
 
     count: int | None = None
@@ -102,7 +102,7 @@ class Pool:
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         count = self.count or 4 * problem.family.n_experts
-        # Predictors that differ alike, whatever the number of inputs.
+        # The spread of the predictors does not depend on the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
         kinds: list[Any] = [SpringStarts(threads=self.threads), near_planes(problem.family), apart]
         if not problem.family.is_regression:  # sums of squares have no memberships
@@ -120,14 +120,14 @@ class Race:
     Parameters
     ----------
     pool : StartRule
-        What races.
+        The rule whose starts race.
     steps : int
-        Steps of a run in a rung.  With 20, .57 and .50 of real sets with three and four experts
-        come to the best known maximum, with 12 .61 and .37 (`benchmarks/search.py`).
+        Steps of a run in a rung.  With 20 steps, .57 and .50 of real data sets with three and four
+        experts reach the best known maximum, with 12 steps .61 and .37 (`benchmarks/search.py`).
     kept : int
-        One in so many goes on, on so many times as many rows.
+        In each rung the best run of every `kept` runs goes on, on `kept` times as many rows.
     rows : int
-        Rows of the first rung for each parameter, 1000 at least.
+        Rows of the first rung for each parameter; the rung has at least 1000 rows.
     threads : int or None
         Threads over runs; all cores for None.  The winner does not depend on it.
 
@@ -199,23 +199,24 @@ class Moves:
     Parameters
     ----------
     race : Race
-        Whose winner begins, and how moves race.
+        The race whose winner the search starts from, and by which moves are compared.
     count : int, optional
         Moves of a round; three for each expert by default.
     resamples : int, optional
-        Resamples of a round; as many as moves by default.  Of real sets with three and four experts
-        .56 and .47 come to the best known maximum, with six in all .50 and .33 (.85 of the time),
-        with six for each expert .49 and .41 (1.2 times it; `benchmarks/search.py`).
+        Resamples of a round; as many as moves by default.  Of real data sets with three and four
+        experts .56 and .47 then reach the best known maximum, with six resamples in all .50 and .33
+        (in .85 of the time), with six for each expert .49 and .41 (in 1.2 times the time;
+        `benchmarks/search.py`).
     idle : int
-        Rounds in a row that gain too little after which it ends.
+        Number of successive rounds with too little gain after which the search ends.
     gain : float
-        Log-likelihood that is enough, .01 or more.
+        Smallest sufficient gain in log-likelihood, at least .01.
 
     Notes
     -----
-    The moves are those of the split and merge EM of Ueda, Nakano, Ghahramani and Hinton (2000), and
-    of a greedy one, as of Verbeek, Vlassis and Krose (2003).  Other weights of the data for a while
-    are the ratchet of Nixon (1999).
+    The moves are those of the split and merge EM algorithm of Ueda, Nakano, Ghahramani and Hinton
+    (2000), and of the greedy one of Verbeek, Vlassis and Krose (2003).  Temporary weights of the
+    data are the ratchet of Nixon (1999).
     """
 
     race: Race = field(default_factory=Race)
@@ -288,16 +289,16 @@ class Agreement:
         further pools are run until the probability is at most `risk`, and then neighbours are
         tried; otherwise searches are added until it is.
     searches : int
-        Largest number of searches and of pools; in proportion fewer if rows and parameters are
-        many.  If a single search exceeds the budget, each of its rounds has one resample for each
-        expert, and has to gain more in proportion.
+        Largest number of searches and of pools, which is reduced in proportion if rows and
+        parameters are many.  If a single search exceeds the budget, each of its rounds has one
+        resample for each expert and must gain more, in proportion.
     time_limit : float
-        No further search begins after so many seconds.
+        Number of seconds after which no further search begins.
 
     Notes
     -----
-    The probability is `moestat.estimation.higher.probability_of_higher`; it stands where
-    Boender and Rinnooy Kan (1987) have the expected share of maxima that none has seen.
+    The probability is `moestat.estimation.higher.probability_of_higher`; it replaces the expected
+    share of local maxima that no run has reached, of Boender and Rinnooy Kan (1987).
 
     Examples
     --------
@@ -346,27 +347,27 @@ class Agreement:
         """
         record = record or SearchRecord()
         deadline, race = time.monotonic() + self.time_limit, self.search.race
-        whole = race.draw_rows(problem, rng, SEARCH.in_all)
-        work, ends = whole.data.size * problem.family.n_params**2, list[RunEnd]()
-        most = int(np.clip(SEARCH.work / work, 1, self.searches))
-        started = self._start_pools(whole, rng, most)
+        sample = race.draw_rows(problem, rng, SEARCH.in_all)
+        work, ends = sample.data.size * problem.family.n_params**2, list[RunEnd]()
+        n_searches = int(np.clip(SEARCH.work / work, 1, self.searches))
+        started = self._start_pools(sample, rng, n_searches)
         record.pool += [run.height for run in started]
-        points = self._check_neighbours(whole, started, rng, record)
+        points = self._check_neighbours(sample, started, rng, record)
         if points is not None:
             return points
         agreed = np.inf
         if _most_agree(started) and not self._accepts(problem, record, started):
-            agreed = race.run_finals(whole, started[:1], rng)[0].height
+            agreed = race.run_finals(sample, started[:1], rng)[0].height
             record.agreeing = group_by_height(started)[1][0], len(started)
         search = self.search
         if work > SEARCH.work:
-            few = search.resamples or problem.family.n_experts
-            search = replace(search, resamples=few, gain=search.gain * work / SEARCH.work)
-        while len(ends) < most and not self._accepts(problem, record, ends):
-            LOG.info("search %d of %d at most", len(ends) + 1, most)
-            finalists = search.run(whole, rng, None if ends else started)
+            resamples = search.resamples or problem.family.n_experts
+            search = replace(search, resamples=resamples, gain=search.gain * work / SEARCH.work)
+        while len(ends) < n_searches and not self._accepts(problem, record, ends):
+            LOG.info("search %d of %d at most", len(ends) + 1, n_searches)
+            finalists = search.run(sample, rng, None if ends else started)
             # If there is only one search, its finalists are the only ends that can agree.
-            ends += finalists[: 1 if most > 1 else None]
+            ends += finalists[: 1 if n_searches > 1 else None]
             if max(end.height for end in ends) > agreed + SAME_HEIGHT:
                 record.agreeing = None
             if time.monotonic() > deadline:
@@ -374,7 +375,7 @@ class Agreement:
         record.ends += [run.height for run in ends]
         maxima, counts = group_by_height(ends)
         # Where searches are expensive and have used all rows, the lower ends stay lower.
-        lower = most < self.searches and whole is problem
+        lower = n_searches < self.searches and sample is problem
         return np.array(maxima[: 1 if lower else SEARCH.returned]), counts
 
     def _start_pools(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[RunEnd]:
@@ -430,7 +431,7 @@ def search_of(
     more: tuple[StartRule, ...] = (),
     risk: float | None = None,
 ) -> Agreement:
-    """The default search, with so many starts in a pool.
+    """The default search, with `count` starts in a pool.
 
     Parameters
     ----------
@@ -451,7 +452,7 @@ def search_of(
 
 
 def on_threads(rule: Rule, threads: int | None) -> Rule:
-    """A rule, and the rules it is made of, with so many threads."""
+    """A rule, and the rules that it contains, with this number of threads."""
     if not is_dataclass(rule) or isinstance(rule, type):
         return rule
     settings = {f.name: getattr(rule, f.name) for f in fields(rule) if f.init}

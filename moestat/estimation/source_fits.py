@@ -1,8 +1,8 @@
-"""Fits by formula to sources: one pass to know the columns, then blocks whose designs are made.
+"""Fits by formula to sources: a first pass over the columns, then fits to blocks of the designs.
 
-The first pass finds which rows have missing values, levels and extremes of columns, and a random
-sample of rows, from which the transforms of the formula learn what they have to know.  Every later
-pass makes the designs of a block from the columns that the formula names.
+The first pass finds which rows have missing values, the levels and extremes of columns, and a
+random sample of rows, from which the transforms of the formula learn their parameters.  Every later
+pass computes the designs of a block from the columns that the formula names.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import IntArray
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import as_generator, draw_seed, is_mapping, is_sequence, positive_int
 from moestat.estimation.block_fits import SEARCHED, deadline_after, fit_rows
 from moestat.estimation.block_sums import Watch, sum_of
 from moestat.estimation.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.data import of_two_columns
 from moestat.estimation.fitting import Settings
-from moestat.estimation.formula_terms import Asked, arguments_of, check_finite, read_terms
+from moestat.estimation.formula_terms import FormulaRequest, arguments_of, check_finite, read_terms
 from moestat.estimation.progress import LOG, passing, reported
 from moestat.estimation.random_terms import random_likelihood
 from moestat.estimation.reading.formula import (
@@ -47,6 +48,9 @@ from moestat.estimation.source_groups import (
 from moestat.estimation.sources import Source, digest_of
 from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.solvers.rules import HALF_OF_DIGITS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["SharedSource", "fit_source"]
 
@@ -74,7 +78,7 @@ _OPTIONS = (
 
 
 def fit_source(
-    formula: Any,
+    formula: str | Mapping[Any, str],
     source: Source | SharedSource,
     family: Any,
     n_experts: int | None,
@@ -82,10 +86,10 @@ def fit_source(
     offset: str | None,
     groups: str | None,
     missing: str,
-    scope: Mapping[str, Any] | None,
+    scope: Mapping[str, object] | None,
     options: Mapping[str, Any],
     known: Sequence[str],
-    resume: Any = None,
+    resume: str | Path | None = None,
 ) -> MoEResults:
     """The fit by formula to a source; arguments are those of `fit_formula`.
 
@@ -98,9 +102,11 @@ def fit_source(
     weights = source.weights if weights is None else weights
     names = columns_of_source(source)
     how = weights, offset, groups, missing, scope
-    asked = read_terms(formula, names, family, *how, options)
-    _check(asked, known)
-    options_of_fit = {name: asked.options.pop(name) for name in _OPTIONS if name in asked.options}
+    request = read_terms(formula, names, family, *how, options)
+    _check(request, known)
+    options_of_fit = {
+        name: request.options.pop(name) for name in _OPTIONS if name in request.options
+    }
     threads = options_of_fit.get("threads")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
     with reported("fit_formula", options_of_fit.get("verbose", False), answers=True):
@@ -109,28 +115,30 @@ def fit_source(
         looks, fits = generator.spawn(2)
         seed = draw_seed(looks)
         shared = source if isinstance(source, SharedSource) else SharedSource(source)
-        chosen, seen = shared.first_pass(asked, seed, missing, count)
-        inputs = FormulaInputs.of(asked.formula, asked.terms, seen.sample, asked.scope)
-        designs = inputs.designs(seen.sample)
+        chosen, survey = shared.first_pass(request, seed, missing, count)
+        inputs = FormulaInputs.of(request.formula, request.terms, survey.sample, request.scope)
+        designs = inputs.designs(survey.sample)
         several = is_sequence(family) or bool(as_likelihood(family).parts)
-        made, given = arguments_of(asked, inputs, seen.sample, designs, family)
-        _check_by_row(inputs, asked, seen.sample, designs, several)
+        design_inputs, given = arguments_of(request, inputs, survey.sample, designs, family)
+        _check_by_row(inputs, request, survey.sample, designs, several)
         moves = None
-        if asked.groups is not None:
-            how_complete = _complete, seen.counts, count
-            moves = gathered(chosen, asked.groups, seen.ends, *how_complete)
+        if request.groups is not None:
+            how_complete = _complete, survey.counts, count
+            moves = gathered(chosen, request.groups, survey.ends, *how_complete)
         plan = _Plan(inputs, weights, several, moves)
-        blocks = _Designs.of(chosen, seen, plan, made.features, shared.source)
-        columns = beside(asked.terms.response) if several else [asked.terms.response]
-        own_family = _family_of(family, inputs, seen.sample, several, len(columns))
+        blocks = _Designs.of(chosen, survey, plan, design_inputs.features, shared.source)
+        columns = beside(request.terms.response) if several else [request.terms.response]
+        own_family = _family_of(family, inputs, survey.sample, several, len(columns))
         if (random := options_of_fit.get("random")) is not None:
-            own_family = random_likelihood(own_family, random, made.features, len(made.design))
+            own_family = random_likelihood(
+                own_family, random, design_inputs.features, len(design_inputs.design)
+            )
         extra = {
             "formula": inputs,
-            "responses": tuple(used_names([asked.terms.response], names, asked.scope)[0]),
+            "responses": tuple(used_names([request.terms.response], names, request.scope)[0]),
             "weights_column": None if source.weights else weights,
-            "groups_column": asked.groups,
-            "dropped": seen.given - seen.rows,
+            "groups_column": request.groups,
+            "dropped": survey.given - survey.rows,
         }
         result = fit_rows(
             own_family,
@@ -139,18 +147,18 @@ def fit_source(
             fits,
             count,
             {"n_experts": n_experts, **given},
-            searched={name: options_of_fit.get(name) for name in SEARCHED},
+            search_options={name: options_of_fit.get(name) for name in SEARCHED},
             deadline=deadline,
             order=options_of_fit.get("classes"),
-            declared=[seen.column_of(each) for each in columns],
+            declared=[survey.column_of(each) for each in columns],
             names=[text for _, text in columns] if several else (),
             prior=options_of_fit.get("prior"),
             resolution=options_of_fit.get("resolution"),
             extra=extra,
-            memory=shared.memory_of(asked),
+            memory=shared.memory_of(request),
             resume=resume,
         )
-    return _noted(result, inputs, seen)
+    return _noted(result, inputs, survey)
 
 
 @dataclass(frozen=True)
@@ -163,8 +171,11 @@ class SharedSource:
     """
 
     source: Source
-    also: tuple[Asked, ...] = ()  # what further formulas ask for
-    kept: dict[Any, Any] = field(default_factory=dict[Any, Any], repr=False)
+    also: tuple[FormulaRequest, ...] = ()  # requests of further formulas
+    # results of passes by what they depend on
+    cache: dict[tuple[object, ...], Any] = field(
+        default_factory=dict[tuple[object, ...], Any], repr=False
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -177,25 +188,25 @@ class SharedSource:
         return self.source.weights
 
     def first_pass(
-        self, asked: Asked, seed: int, missing: str, threads: int
-    ) -> tuple[Source, _Seen]:
+        self, request: FormulaRequest, seed: int, missing: str, threads: int
+    ) -> tuple[Source, _FirstPass]:
         """The source with the columns of the formulas, and what the first pass over them finds."""
-        together = [asked]
+        together = [request]
         if missing == "raise":
-            together += [each for each in self.also if each.groups == asked.groups]
+            together += [each for each in self.also if each.groups == request.groups]
         names = sorted({name for each in together for name in each.names})
         coded = sorted({name for each in together for name in _coded(each)})
-        key = (*names, "|", *coded, asked.groups)
-        if key not in self.kept:
+        key = (*names, "|", *coded, request.groups)
+        if key not in self.cache:
             chosen = self.source.chosen(names)
             with ONE_THREAD:
-                how = coded, asked.groups, names
-                self.kept[key] = chosen, _survey(chosen, *how, seed, missing, threads)
-        return self.kept[key]
+                how = coded, request.groups, names
+                self.cache[key] = chosen, _survey(chosen, *how, seed, missing, threads)
+        return self.cache[key]
 
-    def memory_of(self, asked: Asked) -> dict[str, Any]:
-        """What passes over the design of a formula have found."""
-        return self.kept.setdefault(("design", asked.formula, asked.groups), {})
+    def memory_of(self, request: FormulaRequest) -> dict[str, Any]:
+        """The results of passes over the design of a formula."""
+        return self.cache.setdefault(("design", request.formula, request.groups), {})
 
 
 def _family_of(
@@ -203,47 +214,49 @@ def _family_of(
 ) -> Any:
     """The likelihood of responses of as many columns as the formula has."""
     if not several:
-        return of_two_columns(family, inputs.response_of(sample))
+        response = inputs.response_of(sample)
+        assert isinstance(response, Column)
+        return of_two_columns(family, response)
     if is_sequence(family) or (is_mapping(family) and "responses" in family):
         return family
     return {**likelihood_table(as_likelihood(family)), "responses": n_responses}
 
 
-def columns_of_source(source: Any) -> list[str]:
+def columns_of_source(source: Source | SharedSource) -> list[str]:
     """Names of the columns of a source, with that of its own weights."""
     return [*source.names, *([source.weights] if source.weights else [])]
 
 
-def _check(asked: Asked, known: Sequence[str]) -> None:
+def _check(request: FormulaRequest, known: Sequence[str]) -> None:
     """Refuse by name what a fit to a source cannot have."""
-    refused = [name for name in asked.options if name in known and name not in _OPTIONS]
+    refused = [name for name in request.options if name in known and name not in _OPTIONS]
     if refused:
         raise ValueError(
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
             f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
-    given: dict[str, Any] = {name: asked.options.get(name) for name in ("starts", *SEARCHED)}
+    given: dict[str, Any] = {name: request.options.get(name) for name in ("starts", *SEARCHED)}
     Settings(**given)  # refuses what does not go together
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What the first pass finds in one part."""
+class _PartSummary:
+    """The results of the first pass for one part."""
 
     given: int  # number of rows
     rows: int  # number of rows without missing values
     digest: int
-    gaps: tuple[tuple[int, int], ...]  # of each column how many are missing, and the first of them
-    keys: Any = field(repr=False)  # random numbers of the drawn rows
-    drawn: Table = field(repr=False)
-    # a row for each level of the factors, and for both ends of the numbers
+    gaps: tuple[tuple[int, int], ...]  # number of missing values of each column, and the first row
+    keys: FloatArray = field(repr=False)  # random numbers of the sampled rows
+    sample: Table = field(repr=False)
+    # a row for each level of the factors, and for the extremes of the numeric columns
     ends: Table = field(repr=False)
     groups: Ends = None  # smallest and largest label of its groups
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What the first pass has found in all parts."""
+class _FirstPass:
+    """The results of the first pass for all parts."""
 
     given: int
     rows: int
@@ -251,10 +264,10 @@ class _Seen:
     digests: tuple[int, ...]
     sample: Table = field(repr=False)
     whole: bool  # whether the sample is all rows
-    ends: tuple[Ends, ...]  # of each part the smallest and largest label of its groups
+    ends: tuple[Ends, ...]  # smallest and largest label of the groups of each part
 
     def column_of(self, factor: tuple[str, str]) -> Column | None:
-        """The column that a response is, with its declared levels; None of a function."""
+        """The column of a response, with its declared levels; None for a function of columns."""
         return self.sample[factor[1]] if factor[0] == "lookup" else None
 
 
@@ -266,63 +279,65 @@ def _survey(
     seed: int,
     missing: str,
     threads: int,
-) -> _Seen:
+) -> _FirstPass:
     """One pass over all parts."""
     rows = source.rows()
     total = sum(rows)
     if not total:
         raise ValueError("data has no rows")
     LOG.info("first pass over %d rows in %d parts", total, len(rows))
-    few = total <= SAMPLED
-    most = total if few else SPARE * SAMPLED // len(rows) + 1
-    look = partial(_look, coded, groups, most, seed)
-    looks: list[_Look] = []
-    drawn: list[tuple[Any, Table]] = []
+    takes_all = total <= SAMPLED
+    n_sampled = total if takes_all else SPARE * SAMPLED // len(rows) + 1
+    summarise = partial(_summarise_part, coded, groups, n_sampled, seed)
+    summaries: list[_PartSummary] = []
+    samples: list[tuple[FloatArray, Table]] = []
     ends: list[Table] = []
-    for looked in passing(source.map(look, threads), len(rows), total, "first pass"):
-        looks.append(replace(looked, keys=None, drawn=_NOTHING, ends=_NOTHING))
-        if looked.rows:
-            drawn.append((looked.keys, looked.drawn))
-            ends.append(looked.ends)
-        if sum(keys.size for keys, _ in drawn) > 2 * SAMPLED:
-            drawn = [_smallest(drawn)]
+    for summary in passing(source.map(summarise, threads), len(rows), total, "first pass"):
+        summaries.append(replace(summary, keys=np.empty(0), sample=_NOTHING, ends=_NOTHING))
+        if summary.rows:
+            samples.append((summary.keys, summary.sample))
+            ends.append(summary.ends)
+        if sum(keys.size for keys, _ in samples) > 2 * SAMPLED:
+            samples = [_smallest(samples)]
         if len(ends) > 1:
             ends = [_ends(_stacked(ends), coded, groups)]
     if missing == "raise":
-        _check_gaps(looks, names)
-    if not drawn:
+        _check_gaps(summaries, names)
+    if not samples:
         raise ValueError("data: every row has a missing value")
-    sample = _stacked([table for _, table in drawn]) if few else _smallest(drawn)[1]
-    if not few:
+    sample = _stacked([table for _, table in samples]) if takes_all else _smallest(samples)[1]
+    if not takes_all:
         sample = _stacked([sample, *ends])
-    counts = tuple(looked.rows for looked in looks)
-    return _Seen(
-        *(sum(looked.given for looked in looks), sum(counts), counts),
-        *(tuple(looked.digest for looked in looks), sample, few),
-        tuple(looked.groups for looked in looks),
+    counts = tuple(summary.rows for summary in summaries)
+    return _FirstPass(
+        *(sum(summary.given for summary in summaries), sum(counts), counts),
+        *(tuple(summary.digest for summary in summaries), sample, takes_all),
+        tuple(summary.groups for summary in summaries),
     )
 
 
-def _coded(asked: Asked) -> tuple[str, ...]:
+def _coded(request: FormulaRequest) -> tuple[str, ...]:
     """Columns in factors that may be coded by levels although they hold numbers."""
-    factors = [f for part in asked.terms.parts for term in part for f in term]
+    factors = [f for part in request.terms.parts for term in part for f in term]
     texts = [(how, text) for how, text in factors if "C(" in text or "factor(" in text]
-    return tuple(used_names(texts, asked.columns, asked.scope)[0])
+    return tuple(used_names(texts, request.columns, request.scope)[0])
 
 
-def _look(
-    coded: Sequence[str], groups: str | None, most: int, seed: int, number: int, table: Table
-) -> _Look:
-    """What the first pass finds in one part."""
+def _summarise_part(
+    coded: Sequence[str], groups: str | None, n_sampled: int, seed: int, number: int, table: Table
+) -> _PartSummary:
+    """The results of the first pass for one part."""
     gaps = [
         (int(column.missing.sum()), int(np.argmax(column.missing)) if column.missing.any() else -1)
         for column in table.columns
     ]
     complete = _complete(table)
     keys = np.random.default_rng([seed, number]).random(complete.n_rows)
-    most = min(most, keys.size)
-    sampled = np.sort(np.argpartition(keys, most - 1)[:most]) if most else np.arange(0)
-    return _Look(
+    n_sampled = min(n_sampled, keys.size)
+    sampled = (
+        np.sort(np.argpartition(keys, n_sampled - 1)[:n_sampled]) if n_sampled else np.arange(0)
+    )
+    return _PartSummary(
         table.n_rows,
         complete.n_rows,
         digest_of(table),
@@ -354,7 +369,7 @@ def _complete_rows(table: Table) -> IntArray:
 
 
 def _ends(table: Table, coded: Sequence[str], groups: str | None) -> Table:
-    """A row for each level of the factors, and for both ends of the numbers."""
+    """A row for each level of the factors, and for the extremes of the numeric columns."""
     rows: set[int] = set()
     for column in table.columns if table.n_rows else ():
         values = column.values
@@ -377,10 +392,10 @@ def _ends(table: Table, coded: Sequence[str], groups: str | None) -> Table:
 _NOTHING = Table((), True, 0)
 
 
-def _smallest(drawn: Sequence[tuple[Any, Table]]) -> tuple[Any, Table]:
+def _smallest(samples: Sequence[tuple[FloatArray, Table]]) -> tuple[FloatArray, Table]:
     """The rows with the smallest keys, in their order: a uniform sample."""
-    keys = np.concatenate([part for part, _ in drawn])
-    table = _stacked([part for _, part in drawn])
+    keys = np.concatenate([part for part, _ in samples])
+    table = _stacked([part for _, part in samples])
     if keys.size <= SAMPLED:
         return keys, table
     smallest = np.sort(np.argpartition(keys, SAMPLED)[:SAMPLED])
@@ -409,7 +424,7 @@ def _stacked(tables: Sequence[Table]) -> Table:
     return Table(tuple(columns), True, sum(table.n_rows for table in tables))
 
 
-def _levels(declared: Sequence[Any]) -> Any:
+def _levels(declared: Sequence[Labels | None]) -> Labels | None:
     """Declared levels of parts in the order in which they appear, as pandas joins them."""
     if any(levels is None for levels in declared):
         return None
@@ -419,37 +434,45 @@ def _levels(declared: Sequence[Any]) -> Any:
     return np.array(list(known_levels), dtype=np.asarray(declared[0]).dtype)
 
 
-def _check_gaps(looks: Sequence[_Look], names: Sequence[str]) -> None:
+def _check_gaps(summaries: Sequence[_PartSummary], names: Sequence[str]) -> None:
     """Refuse missing values, with the column, their number and the first row."""
-    begin = np.cumsum([0, *(looked.given for looked in looks)])
+    begin = np.cumsum([0, *(summary.given for summary in summaries)])
     for j, name in enumerate(names):
-        count = sum(looked.gaps[j][0] for looked in looks)
+        count = sum(summary.gaps[j][0] for summary in summaries)
         if count:
-            at = next(i for i, looked in enumerate(looks) if looked.gaps[j][0])
-            first = int(begin[at]) + looks[at].gaps[j][1]
+            at = next(i for i, summary in enumerate(summaries) if summary.gaps[j][0])
+            first = int(begin[at]) + summaries[at].gaps[j][1]
             raise missing_values(f"data: column {name!r}", count, first)
 
 
 def _check_by_row(
-    inputs: FormulaInputs, asked: Asked, table: Table, designs: Any, several: bool
+    inputs: FormulaInputs,
+    request: FormulaRequest,
+    table: Table,
+    designs: Sequence[pd.DataFrame],
+    several: bool,
 ) -> None:
     """Refuse terms of which one row depends on other rows, as ``x - x.mean()`` does."""
     if table.n_rows < 3:
         return
     rows = np.arange(0, table.n_rows, 2)[::-1]
     some = table.at(rows)
-    pairs: list[tuple[str, Any, Any]] = []
-    for response in beside(asked.terms.response) if several else [asked.terms.response]:
-        values = [response_column(response, each, asked.scope).values for each in (table, some)]
+    pairs: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for response in beside(request.terms.response) if several else [request.terms.response]:
+        values = [response_column(response, each, request.scope).values for each in (table, some)]
         pairs.append((response[1], values[0][rows], values[1]))
-    for whole, part in zip(designs, inputs.designs(some), strict=True):
+    for design, design_of_some in zip(designs, inputs.designs(some), strict=True):
         pairs += [
-            (str(name), np.asarray(whole[name])[rows], np.asarray(part[name]))
-            for name in whole.columns
+            (str(name), np.asarray(design[name])[rows], np.asarray(design_of_some[name]))
+            for name in design.columns
         ]
-    for name, whole, part in pairs:
-        if whole.dtype.kind in "biuf" and not np.allclose(
-            whole.astype(float), part.astype(float), rtol=HALF_OF_DIGITS, atol=0.0, equal_nan=True
+    for name, among_all, alone in pairs:
+        if among_all.dtype.kind in "biuf" and not np.allclose(
+            among_all.astype(float),
+            alone.astype(float),
+            rtol=HALF_OF_DIGITS,
+            atol=0.0,
+            equal_nan=True,
         ):
             raise ValueError(
                 f"formula: {name!r} in one row depends on other rows, which are not in memory"
@@ -503,7 +526,7 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Part:
-    """What the first pass has seen of a part."""
+    """The rows of a part, as the first pass has read them."""
 
     first: int  # number of its first complete row
     piece: int  # number of its first piece
@@ -525,7 +548,7 @@ class _Designs(Blocks):
     def of(
         cls,
         source: Source,
-        seen: _Seen,
+        survey: _FirstPass,
         plan: _Plan,
         features: tuple[str, ...] | None,
         whole: Source,
@@ -533,12 +556,12 @@ class _Designs(Blocks):
         """Blocks of a source after the first pass."""
         parts: list[_Part] = []
         first = piece = 0
-        for number, (rows, digest) in enumerate(zip(seen.counts, seen.digests, strict=True)):
-            most = rows + (plan.moves.moved(number) if plan.moves is not None else 0)
-            parts.append(_Part(first, piece, -(-most // _PIECE), digest))
+        for number, (rows, digest) in enumerate(zip(survey.counts, survey.digests, strict=True)):
+            most_rows = rows + (plan.moves.n_received(number) if plan.moves is not None else 0)
+            parts.append(_Part(first, piece, -(-most_rows // _PIECE), digest))
             first, piece = first + rows, piece + parts[-1].pieces
         response = None if plan.several else plan.inputs.response[1]
-        read_part = partial(_read, source, plan, tuple(parts))
+        read_part = partial(_read_block, source, plan, tuple(parts))
         names = tuple(source.names)
         return cls(read_part, piece, features, response, source, plan, tuple(parts), names, whole)
 
@@ -573,7 +596,7 @@ class _Designs(Blocks):
         return tuple(self.whole.names)
 
 
-def _read(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> Block:
+def _read_block(source: Source, plan: _Plan, parts: Sequence[_Part], number: int) -> Block:
     """One block."""
     for at, part in enumerate(parts):
         if part.piece <= number < part.piece + part.pieces:
@@ -594,7 +617,7 @@ def _on_part(
     number: int,
     table: Table,
 ) -> Any:
-    """What a function finds in the pieces of a part, one after the other, as collected."""
+    """Apply a function to the pieces of a part, in order, and collect the results."""
     part = parts[number]
     table, numbers = plan.rows_of(number, part, _unchanged(part, table))
     return collect(
@@ -613,9 +636,9 @@ def _with_labels(
     number: int,
     table: Table,
 ) -> list[T]:
-    """What a function finds in the pieces of a part and in further columns.
+    """Apply a function to the pieces of a part and their labels in further columns.
 
-    `away` has the numbers and labels of rows that other parts than their own take in.
+    `away` has the numbers and labels of rows that are read with another part than their own.
     """
     part = parts[number]
     chosen = table.some(names)
@@ -646,7 +669,7 @@ def _with_labels(
 
 
 def _unchanged(part: _Part, table: Table) -> Table:
-    """The complete rows of a part; refuses one that is not what the first pass has seen."""
+    """The complete rows of a part; refuses one that is not what the first pass has read."""
     if digest_of(table) != part.digest:
         raise ValueError("data: the rows have changed since the first pass; fit again")
     return _complete(table)
@@ -657,14 +680,14 @@ def _cut(table: Table, rows: slice) -> Table:
     return table if at.size == table.n_rows else table.at(at)
 
 
-def _noted(result: MoEResults, inputs: FormulaInputs, seen: _Seen) -> MoEResults:
+def _noted(result: MoEResults, inputs: FormulaInputs, survey: _FirstPass) -> MoEResults:
     """The result with a note where transforms have learnt from a sample."""
     learnt = sorted(set(_states(inputs)))
-    if seen.whole or not learnt:
+    if survey.whole or not learnt:
         return result
     message = (
         f"{', '.join(learnt)}: centres, scales and knots are those of a random sample of"
-        f" {SAMPLED:,} of {seen.rows:,} rows, together with the rows at the ends of each column;"
+        f" {SAMPLED:,} of {survey.rows:,} rows, together with the rows at the ends of each column;"
         " they are part of the model, and another seed may give slightly different ones"
     )
     kinds = (*(result.kinds or ("",) * len(result.notes)), "")

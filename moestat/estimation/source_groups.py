@@ -52,14 +52,14 @@ class Gathered:
     column: str
     # labels of the groups whose rows in a part belong to an earlier part, by the number of the part
     away: dict[int, np.ndarray] = field(default_factory=dict[int, np.ndarray])
-    # rows that a part takes in, with their numbers among all complete rows
-    taken: dict[int, list[tuple[Table, IntArray]]] = field(
+    # rows that a part receives, with their numbers among all complete rows
+    received: dict[int, list[tuple[Table, IntArray]]] = field(
         default_factory=dict[int, list[tuple[Table, IntArray]]], repr=False
     )
 
-    def moved(self, number: int) -> int:
-        """By how many rows a part has more than before, without those that went away."""
-        return sum(table.n_rows for table, _ in self.taken.get(number, ()))
+    def n_received(self, number: int) -> int:
+        """Number of rows that a part receives from other parts."""
+        return sum(table.n_rows for table, _ in self.received.get(number, ()))
 
     def labels_away(
         self,
@@ -75,23 +75,29 @@ class Gathered:
         a table with the columns of the fit and these `columns` of labels.
         """
         work = partial(_labels_away, self.column, self.away, columns, complete, first)
-        found = [*source.map(work, threads, sorted(self.away))] if self.away else []
-        numbers = np.concatenate([np.arange(0), *(own for own, _ in found)])
+        parts = [*source.map(work, threads, sorted(self.away))] if self.away else []
+        numbers = np.concatenate([np.arange(0), *(part_numbers for part_numbers, _ in parts)])
         order = np.argsort(numbers, kind="stable")
         labels = {
-            name: np.concatenate([own[name] for _, own in found])[order] if found else numbers
+            name: np.concatenate([part_labels[name] for _, part_labels in parts])[order]
+            if parts
+            else numbers
             for name in columns
         }
         return numbers[order], labels
 
     def apply(
-        self, number: int, table: Table, numbers: IntArray, stacked: Any
+        self,
+        number: int,
+        table: Table,
+        numbers: IntArray,
+        stacked: Callable[[Sequence[Table]], Table],
     ) -> tuple[Table, IntArray]:
         """The rows of whole groups of a part, group by group, with their numbers."""
         if number in self.away:
             remaining = np.flatnonzero(~np.isin(labels_of(table[self.column]), self.away[number]))
             table, numbers = table.at(remaining), numbers[remaining]
-        more = self.taken.get(number, [])
+        more = self.received.get(number, [])
         if more:
             table = stacked([table, *(each for each, _ in more)])
             numbers = np.concatenate([numbers, *(each for _, each in more)])
@@ -103,11 +109,11 @@ def gathered(
     source: Source,
     column: str,
     ends: Sequence[Ends],
-    complete: Any,
+    complete: Callable[[Table], Table],
     counts: Sequence[int],
     threads: int,
 ) -> Gathered:
-    """Where the rows of groups go that lie in several parts of a source.
+    """Which part receives the rows of each group that lies in several parts of a source.
 
     `ends` are the labels between which those of each part lie, `complete` leaves the complete rows
     of a table, and `counts` says how many each part has.
@@ -118,9 +124,9 @@ def gathered(
         return Gathered(column)
     LOG.info("labels of groups of %d parts", len(involved))
     look = partial(_suspicious, column, limits)
-    seen = [*source.chosen([column]).map(look, threads, involved)]
-    labels = np.concatenate([distinct for _, distinct in seen])
-    part = np.repeat([number for number, _ in seen], [distinct.size for _, distinct in seen])
+    distinct = [*source.chosen([column]).map(look, threads, involved)]
+    labels = np.concatenate([in_part for _, in_part in distinct])
+    part = np.repeat([number for number, _ in distinct], [in_part.size for _, in_part in distinct])
     order = np.argsort(labels, kind="stable")
     labels, part = labels[order], part[order]
     # The first part with a label keeps it; in the others it is away.
@@ -130,12 +136,12 @@ def gathered(
     first = np.maximum.accumulate(np.where(also, 0, np.arange(labels.size)))
     home = dict(zip(labels[also].tolist(), part[first[also]].tolist(), strict=True))
     away = {number: labels[also & (part == number)] for number in np.unique(part[also]).tolist()}
-    take = partial(_taken, column, away, complete, np.cumsum([0, *counts]))
-    moved: dict[int, list[tuple[Table, IntArray]]] = {}
+    extract = partial(_extract, column, away, complete, np.cumsum([0, *counts]))
+    received: dict[int, list[tuple[Table, IntArray]]] = {}
     total = 0
-    for groups_of_part in source.map(take, threads, sorted(away)):
+    for groups_of_part in source.map(extract, threads, sorted(away)):
         for label, table, numbers in groups_of_part:
-            moved.setdefault(home[label], []).append((table, numbers))
+            received.setdefault(home[label], []).append((table, numbers))
             total += table.n_rows
         if total > _MOST_MOVED:
             label = labels[also][0]
@@ -146,14 +152,14 @@ def gathered(
                 f" sort the source by {column!r}, or partition it by groups, as"
                 f" frame.shuffle({column!r}) of dask does"
             )
-    return Gathered(column, away, moved)
+    return Gathered(column, away, received)
 
 
 def _shared(ends: Sequence[Ends]) -> list[tuple[Any, Any] | None]:
-    """Of each part up to, and from, which label other parts may have its labels; None where none.
+    """For each part the labels (a, b) such that other parts may have labels <= a and >= b; or None.
 
-    In the order of their smallest labels the parts before reach up to some label, and those after
-    begin at some label.
+    With parts sorted by their smallest labels, a is the largest label of earlier parts and b is the
+    smallest label of later parts.
     """
     neighbours: list[tuple[Any, Any] | None] = [None] * len(ends)
     known = [(*pair, number) for number, pair in enumerate(ends) if pair is not None]
@@ -186,8 +192,13 @@ def _suspicious(
     return number, labels[shared]
 
 
-def _taken(
-    column: str, away: dict[int, Any], complete: Any, first: IntArray, number: int, table: Table
+def _extract(
+    column: str,
+    away: dict[int, np.ndarray],
+    complete: Callable[[Table], Table],
+    first: IntArray,
+    number: int,
+    table: Table,
 ) -> list[tuple[Any, Table, IntArray]]:
     """Rows of a part that go to an earlier one, by their label."""
     if number not in away:

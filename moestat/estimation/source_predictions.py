@@ -5,34 +5,40 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from moestat.base.files import replacing
+from moestat.base.types import FloatArray
 from moestat.base.validate import as_path, short
 from moestat.estimation.data import without_rows
 from moestat.estimation.progress import LOG
 from moestat.estimation.reading.table import Table, as_table
 from moestat.estimation.sources import MemorySource, as_source
 
+if TYPE_CHECKING:
+    from moestat.estimation.predicting import Predicting
+
 __all__ = ["predict_to"]
 
 _RECORD = "_predictions.json"
-"""The file that says of which fit and source the parts are."""
+"""The file that describes the fit and the source of the predictions."""
 
 
-def predict_to(result: Any, X: Any, to: Any, which: str, q: Any) -> Path:
+def predict_to(
+    result: Predicting, X: Any, to: str | Path, which: str, q: float | Sequence[float] | FloatArray
+) -> Path:
     """Write predictions for a source to a folder, and return the folder.
 
     Each part of the source is one file, with the columns that hold the index of the source and
-    those of the predictions, in the order of the source.  A part is there as a whole or not at
-    all; a call that was stopped is repeated, and writes the parts that are not there.
+    those of the predictions, in the order of the source.  Each file is complete or
+    does not exist; if a call is stopped, a repeated call writes the missing files.
 
     Parameters
     ----------
@@ -63,9 +69,9 @@ def predict_to(result: Any, X: Any, to: Any, which: str, q: Any) -> Path:
             raise ValueError(f"to: is for a source or a table with names, got {short(X)}")
         source = MemorySource(table)
     names = _inputs_of(result)
-    lost = [name for name in names if name not in source.names]
-    if lost:
-        raise ValueError(f"X has no column {lost[0]!r}; it has {', '.join(source.names)}")
+    absent = [name for name in names if name not in source.names]
+    if absent:
+        raise ValueError(f"X has no column {absent[0]!r}; it has {', '.join(source.names)}")
     folder = as_path("to", to)
     rows = source.rows()
     files = [f"part-{number:05d}.parquet" for number in range(len(rows))]
@@ -81,15 +87,16 @@ def predict_to(result: Any, X: Any, to: Any, which: str, q: Any) -> Path:
         "parts": parts,
     }
     _open(folder, record)
-    left = [number for number, file in enumerate(files) if not (folder / file).exists()]
-    LOG.info("predictions for %d parts, of which %d are there", len(files), len(files) - len(left))
+    missing = [number for number, file in enumerate(files) if not (folder / file).exists()]
+    n_complete = len(files) - len(missing)
+    LOG.info("predictions for %d parts, of which %d are there", len(files), n_complete)
     if result.data is not None and result.has_rows:
         result = replace(result, data=without_rows(result.data))
     chosen = source.chosen([*names, *(name for name in source.index if name not in names)])
     write = partial(
-        _write, result, folder, which, q, [*names], {number: files[number] for number in left}
+        _write, result, folder, which, q, [*names], {number: files[number] for number in missing}
     )
-    for _ in chosen.map(write, os.cpu_count() or 1, left):
+    for _ in chosen.map(write, os.cpu_count() or 1, missing):
         pass
     return folder
 
@@ -102,8 +109,8 @@ def _check_parquet() -> None:
     del pyarrow
 
 
-def _inputs_of(result: Any) -> Sequence[str]:
-    """Columns that the fit reads of new rows."""
+def _inputs_of(result: Predicting) -> Sequence[str]:
+    """Columns of new rows that the fit needs."""
     data = result.data
     if data is not None and data.formula is not None:
         return data.formula.names
@@ -112,9 +119,10 @@ def _inputs_of(result: Any) -> Sequence[str]:
     return data.features
 
 
-def _digest_of(result: Any) -> str:
-    """A digest of what predictions depend on."""
+def _digest_of(result: Predicting) -> str:
+    """A digest of everything that predictions depend on."""
     data = result.data
+    assert data is not None  # `_inputs_of` has refused results without names of the inputs
     digest = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
     formula = None if data.formula is None else [data.formula.formula, data.formula.states]
     classes = None if data.classes is None else [*map(str, np.ravel(data.classes).tolist())]
@@ -122,8 +130,8 @@ def _digest_of(result: Any) -> str:
     return digest.hexdigest()
 
 
-def _open(folder: Path, record: dict[str, Any]) -> None:
-    """Begin in an empty folder, or go on in one of the same predictions."""
+def _open(folder: Path, record: Mapping[str, object]) -> None:
+    """Begin in an empty folder, or resume in a folder with the same predictions."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _RECORD
     if path.exists():
@@ -142,16 +150,16 @@ def _open(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _write(
-    result: Any,
+    result: Predicting,
     folder: Path,
     which: str,
-    q: Any,
+    q: float | Sequence[float] | FloatArray,
     names: Sequence[str],
     files: dict[int, str],
     number: int,
     table: Table,
 ) -> None:
-    """Write the predictions of one part; of one that is not asked for nothing."""
+    """Write the predictions of one part if it is among `files`."""
     if number not in files:
         return
     import pyarrow as pa
@@ -168,8 +176,8 @@ def _write(
         for level, called in enumerate(table.index.names):
             name = str(called or ("index" if table.index.nlevels == 1 else f"index_{level}"))
             columns[name] = pa.array(np.asarray(table.index.get_level_values(level)))
-    asked = {name: table[name].values for name in names}
-    predicted = result.predict(asked, which, q=q) if table.n_rows else np.empty(0)
+    inputs = {name: table[name].values for name in names}
+    predicted = result.predict(inputs, which, q=q) if table.n_rows else np.empty(0)
     columns |= _named(result, np.asarray(predicted), which, q)
     with _writing(folder / files[number]) as file:
         parquet.write_table(pa.table(columns), file)
@@ -177,7 +185,7 @@ def _write(
 
 @contextmanager
 def _writing(path: Path) -> Generator[BinaryIO]:
-    """A file that is there as a whole or not at all; a disk that fails is told in a sentence."""
+    """A file that is written completely or not at all; a failure raises a `ValueError`."""
     try:
         with replacing(path) as file:
             yield file
@@ -188,7 +196,9 @@ def _writing(path: Path) -> Generator[BinaryIO]:
         ) from None
 
 
-def _named(result: Any, predicted: np.ndarray, which: str, q: Any) -> dict[str, Any]:
+def _named(
+    result: Predicting, predicted: np.ndarray, which: str, q: float | Sequence[float] | FloatArray
+) -> dict[str, np.ndarray]:
     """Predictions (n,) or (n, m) as columns with names."""
     if predicted.ndim == 1:
         return {which: predicted.astype(str) if predicted.dtype.kind == "O" else predicted}
@@ -197,9 +207,9 @@ def _named(result: Any, predicted: np.ndarray, which: str, q: Any) -> dict[str, 
             f"to: {which!r} of classes has several values for each row, which cannot be one"
             " column; predict rows in memory"
         )
-    labels: Sequence[Any] = range(predicted.shape[1])
+    labels: Sequence[object] = range(predicted.shape[1])
     if which == "quantile":
         labels = np.atleast_1d(q).tolist()
-    elif which == "proba" and result.data.classes is not None:
+    elif which == "proba" and result.data is not None and result.data.classes is not None:
         labels = np.asarray(result.data.classes).tolist()
     return {f"{which}[{label}]": predicted[:, j] for j, label in enumerate(labels)}

@@ -1,6 +1,7 @@
-"""Answers for the rows of a fit to blocks or a source: of all rows by one pass, or of a sample.
+"""Values for the rows of a fit to blocks or a source: for all rows by one pass, or for a sample.
 
-A fit with the rows of one block in place of all answers for these as a fit in memory does.
+A pass replaces the data of the fit by the rows of one block after the other, and calls the method
+of a fit in memory on each.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,40 +22,43 @@ from moestat.estimation.blocks import Block
 from moestat.estimation.data import Data
 
 if TYPE_CHECKING:
-    pass
-
+    from moestat.estimation.fitted import Fitted
+    from moestat.estimation.predicting import Predicting
 
 __all__ = ["at_sample", "sample_data", "sum_of_source", "values_of_source"]
 
+Fit = TypeVar("Fit", bound="Predicting")
 
-def sample_data(result: Any) -> Data:
+
+def sample_data(result: Fitted) -> Data:
     """The sample of the rows of a fit to blocks, as the data of a fit."""
     rows: BlockRows = result.source
     known, family = rows.totals, result.family
-    drawn = known.drawn
-    X = drawn.X.copy() if family.held else drawn.X
+    sample = known.sample
+    assert result.data is not None
+    X = sample.X.copy() if family.held else sample.X
     X[list(family.held)] = 0.0
     return replace(
         result.data,
         X=X.T,
-        y=rows.reader.values(drawn.y),
-        weight=drawn.weight,
-        groups=drawn.groups,
+        y=rows.reader.values(sample.y),
+        weight=sample.weight,
+        groups=sample.groups,
         group_weight=None,
         kept=known.numbers,
         drawn=True,
     )
 
 
-def at_sample(result: Any) -> Any:
-    """The fit with the rows of its sample in place of all, with weights that sum to all."""
+def at_sample(result: Fit) -> Fit:
+    """The fit with the rows of its sample, whose weights sum to those of all rows."""
     data, total = sample_data(result), float(result.weight.sum())
     weight = data.weight * (total / data.weight.sum())
     return replace(result, data=replace(data, weight=weight), weight=weight, source=None)
 
 
 def values_of_source(
-    result: Any, name: str, answer: Callable[[Any], Any], rng: Seed = None
+    result: Predicting, name: str, answer: Callable[[Any], Any], rng: Seed = None
 ) -> FloatArray:
     """Values (n,) or (n, m) of all rows, in their order, by one pass.
 
@@ -69,32 +73,34 @@ def values_of_source(
     )
     seed = None if rng is None else draw_seed(as_generator(rng))
     work = partial(_answered, replace(result, source=None), rows.reader, answer, seed)
-    with _told():
-        found = list(rows.visit(work, name))
-    values = np.concatenate([own for own, _ in found])
-    places = [numbers for _, numbers in found if numbers is not None]
+    with _raise_refusals():
+        parts = list(rows.visit(work, name))
+    values = np.concatenate([part_values for part_values, _ in parts])
+    places = [numbers for _, numbers in parts if numbers is not None]
     return values[np.argsort(np.concatenate(places), kind="stable")] if places else values
 
 
-def sum_of_source(result: Any, name: str, answer: Callable[[Any], float]) -> float:
+def sum_of_source(result: Predicting, name: str, answer: Callable[[Any], float]) -> float:
     """The sum over blocks of a number of each, by one pass."""
     rows: BlockRows = result.source
     work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
-    with _told():
+    with _raise_refusals():
         return float(rows.sum_blocks(partial(_first, work), name))
 
 
-def _first(work: Callable[[int, Block], tuple[Any, Any]], number: int, block: Block) -> Any:
+def _first(
+    work: Callable[[int, Block], tuple[np.ndarray, object]], number: int, block: Block
+) -> np.ndarray:
     return work(number, block)[0]
 
 
 class _NoAnswerError(Exception):
-    """What a fit does not answer, whatever its rows: no message names a part of the source."""
+    """A method refuses whatever the rows are, so the message does not name a part of the source."""
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A refusal as a `ValueError`, as in memory."""
+def _raise_refusals() -> Iterator[None]:
+    """Raise a refusal as a `ValueError`, as for data in memory."""
     try:
         yield
     except _NoAnswerError as refusal:
@@ -102,18 +108,19 @@ def _told() -> Iterator[None]:
 
 
 def _answered(
-    result: Any,
+    result: Predicting,
     reader: Reader,
     answer: Callable[..., Any],
     seed: int | None,
     number: int,
     block: Block,
-) -> tuple[Any, IntArray | None]:
-    """What a fit to the rows of a block answers, and the numbers of the rows if it has groups."""
+) -> tuple[np.ndarray, IntArray | None]:
+    """The answer of a fit to the rows of a block, and the numbers of the rows if it has groups."""
+    assert result.data is not None
     part, numbers = reader.data(result.data, block)
-    here = replace(result, data=part, weight=part.weight)
+    result_of_block = replace(result, data=part, weight=part.weight)
     generator = () if seed is None else (np.random.default_rng([seed, number]),)
     try:
-        return np.asarray(answer(here, *generator)), numbers
+        return np.asarray(answer(result_of_block, *generator)), numbers
     except ValueError as error:
         raise _NoAnswerError(str(error)) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,7 +41,7 @@ class Source(Protocol):
 
     @property
     def index(self) -> tuple[str, ...]:
-        """Columns that say what the rows are called."""
+        """Columns that hold the index of the rows."""
         ...
 
     @property
@@ -54,7 +54,7 @@ class Source(Protocol):
         ...
 
     def label(self, number: int) -> str:
-        """What a part is called in messages."""
+        """Name of a part in messages."""
         ...
 
     def state(self) -> str:
@@ -83,8 +83,8 @@ class Source(Protocol):
         ...
 
 
-def as_source(given: Any) -> Source | None:
-    """The source that this is: a path, a dataset, a frame of dask, a lazy frame, or blocks.
+def as_source(given: object) -> Source | None:
+    """The source for a path, a dataset, a frame of dask, a lazy frame, or blocks.
 
     None for anything else, such as a table in memory.
     """
@@ -128,7 +128,7 @@ class _InThreads:
     """A source whose parts are read in this process."""
 
     def map(
-        self: Any,
+        self: Source,
         function: Callable[[int, Table], T],
         threads: int,
         numbers: Sequence[int] | None = None,
@@ -145,7 +145,7 @@ class _InThreads:
         return in_order(task, range(len(self.rows())) if numbers is None else numbers, threads)
 
     def sum(
-        self: Any, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]
+        self: Source, function: Callable[[int, Table], T | None], threads: int, watch: Watch[Any]
     ) -> T:
         """The sum of ``function(number, part)`` over all parts."""
         return sum_in_tree(watch(self.map(function, threads), len(self.rows())))
@@ -174,25 +174,25 @@ class FileSource(_InThreads):
 
     @classmethod
     def of_path(cls, path: str | Path) -> FileSource:
-        """Of a file, a folder of files (with partitions ``column=value``), or a pattern of them."""
+        """The source of a file, a folder, also with partitions ``column=value``, or a pattern."""
         data = _pyarrow_dataset()
         text = str(path)
         if Path(text).is_dir():
             files = sorted(str(each) for each in Path(text).rglob("*.parquet"))
-            options: dict[str, Any] = {"partitioning": "hive", "partition_base_dir": text}
+            options: dict[str, str] = {"partitioning": "hive", "partition_base_dir": text}
         else:
             files, options = _matching(Path(text)), {}
         if not files:
             raise ValueError(f"data: no Parquet file is found at {text!r}")
         try:
-            made = data.dataset(files, format="parquet", **options)
+            dataset = data.dataset(files, format="parquet", **options)
         except (OSError, ValueError) as error:
             raise ValueError(f"data: {text!r} cannot be read as Parquet: {_plain(error)}") from None
-        return cls.of_dataset(made)
+        return cls.of_dataset(dataset)
 
     @classmethod
     def of_dataset(cls, dataset: Any) -> FileSource:
-        """Of a `pyarrow.dataset.Dataset`."""
+        """The source of a `pyarrow.dataset.Dataset`."""
         try:
             fragments = list(dataset.get_fragments())
         except ValueError:
@@ -213,7 +213,7 @@ class FileSource(_InThreads):
         return [piece.rows for piece in self.pieces]
 
     def label(self, number: int) -> str:
-        """What a part is called."""
+        """Name of a part in messages."""
         return self.pieces[number].label
 
     def state(self) -> str:
@@ -259,7 +259,7 @@ def _pyarrow_dataset() -> Any:
 
 
 def _plain(error: Exception) -> str:
-    """What a library says, on one line."""
+    """The message of an error of a library, on one line."""
     return " ".join(str(error).split()).rstrip(".")
 
 
@@ -305,9 +305,9 @@ def _table_of_arrow(arrow: Any) -> Table:
     for name in arrow.column_names:
         column = arrow.column(name)
         if not pa.types.is_dictionary(column.type):
-            made = as_table("data", arrow.select([name]))
-            assert made is not None
-            columns.append(made.columns[0])
+            table = as_table("data", arrow.select([name]))
+            assert table is not None
+            columns.append(table.columns[0])
             continue
         _, ordered = levels_of_arrow(column)
         array = column.combine_chunks()
@@ -344,7 +344,7 @@ class LazySource(_InThreads):
 
     @property
     def is_small(self) -> bool:
-        """Whether all rows are in memory anyway, so that a result may keep them."""
+        """Whether the rows are few enough to be read into memory and kept in a result."""
         return self._count <= SAMPLED
 
     def rows(self) -> list[int]:
@@ -352,7 +352,7 @@ class LazySource(_InThreads):
         return [min(_SLICE, self._count - at) for at in range(0, self._count, _SLICE)]
 
     def label(self, number: int) -> str:
-        """What a part is called."""
+        """Name of a part in messages."""
         begin = number * _SLICE
         return f"rows {begin} to {begin + self.rows()[number] - 1}"
 
@@ -372,9 +372,9 @@ class LazySource(_InThreads):
             frame = self.frame.slice(number * _SLICE, _SLICE).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ValueError(f"{self.label(number)} cannot be read: {_plain(error)}") from None
-        made = as_table("data", frame)
-        assert made is not None
-        return made
+        table = as_table("data", frame)
+        assert table is not None
+        return table
 
 
 @dataclass(frozen=True)
@@ -393,7 +393,7 @@ class DaskSource:
 
     @classmethod
     def of(cls, frame: Any) -> DaskSource:
-        """Of a frame, none of which is computed."""
+        """The source of a frame; nothing is computed yet."""
         names = tuple(map(str, frame.columns))
         return cls(frame, _partitions(frame), names)
 
@@ -406,7 +406,7 @@ class DaskSource:
         return self._rows
 
     def label(self, number: int) -> str:
-        """What a part is called."""
+        """Name of a part in messages."""
         return f"partition {number}"
 
     def state(self) -> str:
@@ -450,7 +450,7 @@ class DaskSource:
         return sum_on_workers(self._tasks(partial(_on_partition, function)), dask_client(), watch)
 
     def _tasks(
-        self, function: Callable[[int, Any], Any], numbers: Sequence[int] | None = None
+        self, function: Callable[[int, Any], object], numbers: Sequence[int] | None = None
     ) -> list[Any]:
         from dask.delayed import delayed
 
@@ -466,14 +466,14 @@ def _partitions(frame: Any) -> tuple[Any, ...]:
     return tuple(frame.simplify().to_delayed(optimize_graph=False))
 
 
-def _length(number: int, frame: Any) -> int:
+def _length(number: int, frame: Sized) -> int:
     return len(frame)
 
 
 def _table_of_partition(frame: Any) -> Table:
-    made = as_table("data", frame)
-    assert made is not None
-    return made
+    table = as_table("data", frame)
+    assert table is not None
+    return table
 
 
 def _on_partition(function: Callable[[int, Table], T], number: int, frame: Any) -> T:
@@ -495,7 +495,7 @@ class BlockSource:
 
     @classmethod
     def of(cls, blocks: Blocks) -> BlockSource:
-        """Of blocks with names; others are refused."""
+        """The source of blocks with names; blocks without names are refused."""
         if blocks.features is None or blocks.response is None:
             raise ValueError(
                 "data: a formula needs names of the columns of blocks, such as Blocks(read, count,"
@@ -516,7 +516,7 @@ class BlockSource:
         return self._rows
 
     def label(self, number: int) -> str:
-        """What a part is called."""
+        """Name of a part in messages."""
         return f"block {number}"
 
     def state(self) -> str:
@@ -564,7 +564,7 @@ class MemorySource(_InThreads):
         return [self.table.n_rows]
 
     def label(self, number: int) -> str:
-        """What the part is called."""
+        """Name of the part in messages."""
         return "data"
 
     def state(self) -> str:
@@ -581,7 +581,7 @@ class MemorySource(_InThreads):
 
 
 _WEIGHTS = "sample_weight"
-"""What the weights of blocks are called."""
+"""Name of the column of weights of blocks."""
 
 
 def _length_of_block(number: int, block: Block) -> int:
@@ -614,13 +614,15 @@ def _table_of_block(names: tuple[str, ...], columns: tuple[str, ...], block: Blo
     column_of = dict(zip(names, [*parts, y], strict=True))
     if weight:
         column_of[_WEIGHTS] = weight[0]
-    made = tuple(as_column(f"data: column {name!r}", column_of[name], name) for name in columns)
-    made = tuple(replace(column, name=name) for column, name in zip(made, columns, strict=True))
-    lengths = sorted({len(column.values) for column in made})
+    named = tuple(
+        replace(as_column(f"data: column {name!r}", column_of[name], name), name=name)
+        for name in columns
+    )
+    lengths = sorted({len(column.values) for column in named})
     if len(lengths) > 1:
         raise ValueError(f"X, y and weights must have the same length, got {lengths}")
-    return Table(made, True, lengths[0])
+    return Table(named, True, lengths[0])
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -25,7 +25,7 @@ from moestat.solvers.solution import Solution
 __all__ = ["LEAST_VARIANCE", "Standardised", "data_units", "standardise"]
 
 _WIDER = 1e3
-"""The default box is so many times as wide as the compact box of the papers."""
+"""Width of the default box, as a multiple of the compact box of the papers."""
 
 LEAST_VARIANCE = 1e-6
 """Smallest variance of an atom, in residual variances of the linear regression of y on x."""
@@ -66,8 +66,8 @@ def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tu
         if name in (*known, *family.likelihood.shapes):
             box[name] = (low, high)
         elif channel.log:
-            left = _residual_share(data)[family.response_of[c]]
-            floor = max(LEAST_VARIANCE * left, _FINEST) * unit**2
+            residual = _residual_share(data)[family.response_of[c]]
+            floor = max(LEAST_VARIANCE * residual, _FINEST) * unit**2
             box[name] = (floor, high * unit**2)
             if linked.flat[family.response_of[c]] and name in powers:
                 # Of a response with a link the mean is its unit.
@@ -123,13 +123,13 @@ class Standardised:
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""
         data, coordinates = self.original.data, self.coordinates
-        moved = float(data.weight.sum()) * np.sum(np.log(coordinates.units.unit))
+        log_units = float(data.weight.sum()) * np.sum(np.log(coordinates.units.unit))
         return replace(
             solution,
             theta=coordinates.outward(solution.theta),
-            log_likelihood=solution.log_likelihood - moved,
+            log_likelihood=solution.log_likelihood - log_units,
             information=coordinates.information(solution.information),
-            path=tuple(value - moved for value in solution.path),
+            path=tuple(value - log_units for value in solution.path),
         )
 
 
@@ -177,8 +177,8 @@ def standardise(original: Problem, least: Mapping[str, float] | None = None) -> 
         at = family.offset_positions[0]
         offset = offset[0], offset[1] / float(coordinates.matrix[at, at])
     constraints = _inward(family, coordinates)
-    made = replace(family, box=box, offset_input=offset, constraints=constraints)
-    problem = Problem(made, inner, resolved=frozenset(resolved))
+    fitted_family = replace(family, box=box, offset_input=offset, constraints=constraints)
+    problem = Problem(fitted_family, inner, resolved=frozenset(resolved))
     return Standardised(original, problem, coordinates)
 
 

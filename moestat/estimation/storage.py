@@ -25,10 +25,10 @@ MAX_BYTES = 1024 * MEBIBYTE
 small archive can unpack to any size."""
 
 
-def write_record(path: str | Path, record: Any) -> None:
+def write_record(path: str | Path, record: object) -> None:
     """Write a record, a dataclass of numbers, words, arrays, families and records, to a file.
 
-    A file of this name is replaced as a whole, or stays as it is.
+    An existing file of this name is replaced completely, or stays unchanged if writing fails.
     """
     arrays: dict[str, Any] = {}
     head = {"format": _FORMAT, "record": _plain(record, arrays)}
@@ -65,7 +65,7 @@ def _simple(level: Any) -> np.ndarray:
 
 
 def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_BYTES) -> Any:
-    """The record that `write_record` wrote; `classes` are those of which it may be made."""
+    """The record that `write_record` wrote; `classes` are those that it may contain."""
     path = as_path("path", path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -78,12 +78,12 @@ def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_
         head = json.loads(str(arrays.pop("head")))
         if head["format"] != _FORMAT:
             raise ValueError(f"its format is {head['format']!r}, not {_FORMAT!r}")
-        return _made(head["record"], arrays, {made.__name__: made for made in classes})
+        return _restore(head["record"], arrays, {cls.__name__: cls for cls in classes})
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} does not hold a record of moestat: {error}") from None
 
 
-def _made(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+def _restore(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
     """The inverse of `_plain`."""
     if not isinstance(value, dict):
         return value
@@ -94,11 +94,11 @@ def _made(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -
     if "index" in value:
         import pandas as pd
 
-        levels = [_made(part, arrays, classes) for part in value["index"]]
+        levels = [_restore(part, arrays, classes) for part in value["index"]]
         if len(levels) == 1:
             return pd.Index(levels[0], name=value["of"][0])
         return pd.MultiIndex.from_arrays(levels, names=value["of"])
     if "tuple" in value:
-        return tuple(_made(part, arrays, classes) for part in value["tuple"])
-    parts = {name: _made(part, arrays, classes) for name, part in value["fields"].items()}
+        return tuple(_restore(part, arrays, classes) for part in value["tuple"])
+    parts = {name: _restore(part, arrays, classes) for name, part in value["fields"].items()}
     return classes[value["class"]](**parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from moestat.estimation.criteria import Criteria
     from moestat.estimation.results import MoEResults
+    from moestat.model.family import Family
 
 __all__ = ["Estimate", "Summary", "estimates", "in_order", "sections", "summarise", "tidy"]
 
@@ -113,10 +114,10 @@ _ZERO = "0 by the penalty"
 
 
 def _statuses(result: Criteria) -> list[str]:
-    """What keeps each parameter (P,) from being estimated with an error, in words."""
+    """The status of each parameter (P,): estimated, or the reason why it has no standard error."""
     family, errors = result.family, result.theta_bse
     lower, upper = family.box_at(result.theta)
-    # Of several reasons the last one stands.
+    # If several reasons apply, the last one counts.
     statuses = np.full(lower.size, "estimated", dtype=object)
     statuses[~np.isfinite(errors)] = "not identified"
     statuses[~np.isfinite(errors) & result._at_infinity] = "no finite value"
@@ -134,7 +135,7 @@ def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     import pandas as pd
 
     terms = [each.term for each in estimates]
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "part": [term.part for term in terms],
         "expert": pd.array([term.expert for term in terms], dtype="Int64"),
         "response": [term.response for term in terms],
@@ -179,15 +180,15 @@ def summarise(result: MoEResults, alpha: float = 0.05) -> Summary:
             rows.append(
                 Row((_heading(result, members[0].term, weights, bool(pinned)),), heading=True)
             )
-            # Of random effects a table of standard deviations and correlations says more.
-            shown = [each for each in members if not is_factor(family, each.term.symbol)]
-            rows += [Row(_cells(each)) for each in shown if each.status != _ZERO]
+            # Random effects have a table of standard deviations and correlations instead.
+            listed = [each for each in members if not is_factor(family, each.term.symbol)]
+            rows += [Row(_cells(each)) for each in listed if each.status != _ZERO]
             if place[0] == "expert" and family.likelihood.effects is not None:
                 rows += map(Row, component_cells(result, place[1] or 1, alpha))
     return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(parameters))
 
 
-def _nodes(family: Any, parameters: Sequence[Estimate]) -> dict[str, list[Estimate]]:
+def _nodes(family: Family, parameters: Sequence[Estimate]) -> dict[str, list[Estimate]]:
     """Parameters of a gate that declares which are equal, once each, by what they are of."""
     nodes: dict[str, list[Estimate]] = {}
     for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
@@ -207,7 +208,7 @@ def sections(parameters: Sequence[Estimate]) -> dict[Place, list[Estimate]]:
     return {place: places[place] for place in sorted(places, key=in_order)}
 
 
-def in_order(place: Place) -> Any:
+def in_order(place: Place) -> tuple[bool, bool, int]:
     """A key that sorts sections."""
     part, expert, _ = place
     return part != "gate", expert is None, expert or 0
@@ -243,7 +244,7 @@ def _mean_weights(result: MoEResults) -> FloatArray | None:
 
 
 def _heading(result: MoEResults, term: Term, weights: FloatArray | None, against: bool) -> str:
-    """What a section is of, with the mean weight and the scale of an expert."""
+    """The heading of a section, with the mean weight and the scale of an expert."""
     family, expert = result.family, term.expert
     if term.part == "gate":
         whose = "all experts" if expert is None else f"expert {expert}"
@@ -273,12 +274,12 @@ _ERRORS = {
 
 
 def _counted(result: MoEResults) -> str:
-    """Rows and, where there are any, groups of rows."""
+    """The numbers of rows and, in a fit with groups, of groups."""
     groups = result.n_groups
     return f"{result.nobs:.10g}" + ("" if groups is None else f" in {groups:.10g} groups")
 
 
-def _facts(result: MoEResults) -> tuple[tuple[Any, ...], ...]:
+def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
     """Rows of two labels with their values."""
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
@@ -287,7 +288,7 @@ def _facts(result: MoEResults) -> tuple[tuple[Any, ...], ...]:
         certified = f"{kind} maximum, see notes"
     errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
     starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
-    facts: list[tuple[Any, ...]] = [
+    facts: list[tuple[object, ...]] = [
         ("Observations", _counted(result), "Log-likelihood", f"{result.llf:.3f}"),
         ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
         (
@@ -324,13 +325,13 @@ def _higher(p: float | None) -> list[tuple[str, ...]]:
     """The probability of a higher maximum, where it is estimated, as a round percentage."""
     if p is None:
         return []
-    shown = as_percent(p)
-    about = "" if shown.startswith("<") else "about "
-    return [("Higher maximum", f"probability {about}{shown}", "", "")]
+    percent = as_percent(p)
+    about = "" if percent.startswith("<") else "about "
+    return [("Higher maximum", f"probability {about}{percent}", "", "")]
 
 
 def _sparse_notes(result: MoEResults) -> list[str]:
-    """What a sparse fit leaves out."""
+    """A note on the coefficients that a sparse fit sets to 0."""
     zeros = len(getattr(result.prior, "zeros", ()))
     if not zeros:
         return []

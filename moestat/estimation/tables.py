@@ -30,8 +30,8 @@ _WIDTH = TERMINAL - 2
 class Row:
     """Cells of a line; of a `heading` the only cell spans all columns.
 
-    A last cell that stands for those that are missing, such as a word in place of an error, is
-    the shorter row itself.
+    A row with fewer cells ends in a cell that spans the missing ones, such as a word in place of
+    numbers.
     """
 
     cells: tuple[str, ...]
@@ -44,7 +44,7 @@ class Sheet:
 
     title: str
     """Heading, its lines one below the other."""
-    facts: tuple[tuple[Any, ...], ...]
+    facts: tuple[tuple[object, ...], ...]
     """Rows of labels and values in turn."""
     head: tuple[str, ...]
     """Heads of the columns."""
@@ -79,15 +79,15 @@ class Sheet:
         """The sheet as HTML; names are text in it, whatever characters they have."""
         span = len(self.head)
 
-        def line(cells: Sequence[Any], tag: str = "td") -> str:
-            shown: list[str] = []
+        def line(cells: Sequence[str], tag: str = "td") -> str:
+            html: list[str] = []
             for c, cell in enumerate(cells):
                 wide = span - c if len(cells) < span and c == len(cells) - 1 else 1
                 side = "right" if self.head[c] and wide == 1 else "left"
                 over = f' colspan="{wide}"' if wide > 1 else ""
                 style = f"text-align:{side};padding:0 0.5em"
-                shown.append(f'<{tag}{over} style="{style}">{escape(str(cell))}</{tag}>')
-            return f"<tr>{''.join(shown)}</tr>"
+                html.append(f'<{tag}{over} style="{style}">{escape(str(cell))}</{tag}>')
+            return f"<tr>{''.join(html)}</tr>"
 
         facts = "".join(
             "<tr>"
@@ -119,9 +119,9 @@ class Sheet:
         facts = [" & ".join(_tex(str(cell)) for cell in row) + r" \\" for row in self.facts]
         pairs = "lr" * (len(self.facts[0]) // 2) if self.facts else ""
         above = [rf"\begin{{tabular}}{{{pairs}}}", r"\toprule", *facts, r"\bottomrule"]
-        left = "l" * sum(not name for name in self.head)
+        text_columns = "l" * sum(not name for name in self.head)
         table = [
-            rf"\begin{{tabular}}{{{left}{'r' * (span - len(left))}}}",
+            rf"\begin{{tabular}}{{{text_columns}{'r' * (span - len(text_columns))}}}",
             r"\toprule",
             line(Row(self.head)),
             r"\midrule",
@@ -158,13 +158,13 @@ class Sheet:
 
 
 def as_percent(p: float) -> str:
-    """A probability in whole percents, of which 0 would say that it is none."""
+    """A probability in whole percents; "< 1%" in place of 0%."""
     text = f"{p:.0%}"
     return "< 1%" if text == f"{0.0:.0%}" else text
 
 
 def significant(value: float, digits: int) -> str:
-    """A number with so many significant digits, without an exponent between 1e-4 and 1e7."""
+    """A number with `digits` significant digits, without an exponent between 1e-4 and 1e7."""
     if value == 0.0 or not math.isfinite(value):
         return f"{value:.0f}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
@@ -174,11 +174,14 @@ def significant(value: float, digits: int) -> str:
 
 
 def labelled(
-    values: FloatArray, reported: IntArray | None, names: list[str], columns: Any = None
+    values: FloatArray,
+    reported: IntArray | None,
+    names: list[str],
+    columns: Any = None,
 ) -> Any:
     """Values (P,), (P, m) with columns, or (P, P) without, at reported parameters, by name.
 
-    They are as they came where `reported` is None.
+    They are returned unchanged if `reported` is None.
     """
     if reported is None:
         return values
@@ -211,7 +214,7 @@ def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:
     return lines
 
 
-def _justified(facts: Sequence[Sequence[Any]], width: int) -> list[str]:
+def _justified(facts: Sequence[Sequence[object]], width: int) -> list[str]:
     """Lines of labels to the left and values to the right, over the width of the table."""
     rows = [[str(cell) for cell in row] for row in facts]
     size = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))] if rows else []

@@ -180,7 +180,7 @@ def test_the_fit_does_not_depend_on_the_sample_or_on_pieces(name, folder, in_mem
 
 def test_groups_in_the_sample_are_whole(folder, in_memory, small_samples):
     found = fitted("y ~ t | sex | id", folder, {})
-    drawn = found.source.totals.drawn
+    drawn = found.source.totals.sample
     assert 300 < drawn.keys.size <= 500
     sizes = pd.read_parquet(folder).groupby("id").size()
     labels, counts = np.unique(drawn.groups, return_counts=True)

@@ -130,7 +130,7 @@ def test_groups_of_the_fit_are_its_clusters(fits):
 def test_clusters_of_groups_are_columns_too(fits, frame, given):
     """Rows of groups that begin in one row group and end in the next have their labels there."""
     whole, found = fits("groups")
-    assert found.source.blocks.plan.moves.taken
+    assert found.source.blocks.plan.moves.received
     for kind in ["survey"] if "strata" in given else ["cluster", "survey"]:
         labels = {name: frame[column] for name, column in given.items()}
         wanted = whole.get_robustcov_results(kind, **labels)

@@ -11,7 +11,7 @@ from scipy import special
 from moestat.base.types import FloatArray
 from moestat.base.warnings import DependentRowsWarning, MoEWarning
 from moestat.estimation.data import Data
-from moestat.estimation.groups import Grouping, encoded_rows
+from moestat.estimation.groups import Grouping, encoded_rows, grouping_of
 from moestat.estimation.inference.diagnostics import expert_residuals
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
@@ -64,7 +64,7 @@ def dependence_in_groups(
     data = _some_groups(result.rows if rows is None else rows)
     if family.is_regression or np.ndim(data.y) != 1 or family.likelihood.support is not None:
         return []
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     sizes = np.bincount(grouping.index)
     if np.sum(sizes > 1) < _FEW:
         return []
@@ -159,7 +159,7 @@ def _gain_of_intercepts(result: Any) -> float:
     from scipy.optimize import minimize  # not at import: it is slow
 
     family, data, theta = result.family, result.data, result.theta
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     sums = group_sums(family, theta, encoded_rows(family, data), 0)
     mean, deviation = gaussian.spread(family.predictors(theta, np.ascontiguousarray(data.X.T)))
     z = ((data.y - mean) / deviation)[:, grouping.order]
@@ -184,7 +184,7 @@ def _some_groups(data: Data) -> Data:
     n = len(data.y)
     if n <= ALARM.rows:
         return data
-    grouping = Grouping(data.groups)
+    grouping = grouping_of(data)
     order = np.random.default_rng(0).permutation(grouping.names.size)
     rows = np.cumsum(np.bincount(grouping.index)[order])
     selected = order[: max(1, int(np.searchsorted(rows, ALARM.rows)))]

@@ -1,4 +1,4 @@
-"""What the text of a formula may call: nothing but functions of numbers, and the caller's own.
+"""Functions that a formula may call: functions of numbers, and functions of the caller.
 
 A stored result holds its formula as text, and predicting evaluates it.  Names that are no columns
 are therefore those of this list: transforms of formulaic, functions of R's that formulaic does not
@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ BUILTINS = frozenset({"abs", "bool", "float", "int", "max", "min", "round", "str
 """Functions of Python's that formulas may call."""
 
 _OF_NUMPY = frozenset({"where", "clip", "round", "nan_to_num", "pi", "e", "inf", "nan"})
-"""What formulas may take from NumPy besides its universal functions."""
+"""Names of NumPy that formulas may use in addition to its universal functions."""
 
 _REFUSED = (
     ast.Lambda,
@@ -40,7 +39,7 @@ _REFUSED = (
 )
 
 
-def check_expression(text: str, columns: Collection[str], scope: Mapping[str, Any]) -> None:
+def check_expression(text: str, columns: Collection[str], scope: Mapping[str, object]) -> None:
     """Raise unless a factor of a formula only computes.
 
     Attributes are those of ``np`` and of objects in the caller's scope; a method of a column or of
@@ -59,7 +58,7 @@ def check_expression(text: str, columns: Collection[str], scope: Mapping[str, An
 
 
 def _check_attribute(
-    node: ast.Attribute, text: str, columns: Collection[str], scope: Mapping[str, Any]
+    node: ast.Attribute, text: str, columns: Collection[str], scope: Mapping[str, object]
 ) -> None:
     root: ast.expr = node
     names = []

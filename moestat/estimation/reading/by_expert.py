@@ -25,7 +25,7 @@ class Combined:
         return [i for i, part in enumerate(self.parts) if ONE not in part]
 
 
-def count_of(formula: Any, n_experts: int | None) -> int | None:
+def count_of(formula: object, n_experts: int | None) -> int | None:
     """The number of experts, that of the formulas where each has its own."""
     if not is_mapping(formula):
         return n_experts
@@ -36,7 +36,7 @@ def count_of(formula: Any, n_experts: int | None) -> int | None:
     return len(formula)
 
 
-def combined(formulas: Mapping[Any, Any], columns: Sequence[str]) -> Combined:
+def combined(formulas: Mapping[Any, str], columns: Sequence[str]) -> Combined:
     """The formulas of experts "1", "2" and so on of a table with these columns, as one.
 
     Raises
@@ -63,9 +63,9 @@ def combined(formulas: Mapping[Any, Any], columns: Sequence[str]) -> Combined:
     offset = _same(parsed_formulas, "offset", [one.parts[2:] for one in parsed_formulas])
     parts = tuple(one.parts[0] for one in parsed_formulas)
     terms = list(dict.fromkeys(term for part in parts for term in part if term != ONE))
-    right = [*map(_term, terms), *(f"offset{text}" for (((_, text),),) in offset)]
+    right_side = [*map(_term, terms), *(f"offset{text}" for (((_, text),),) in offset)]
     has_one = any(ONE in part for part in parts)
-    text = f"{_factor(response)} ~ {' + '.join(right) or '1'}"
+    text = f"{_factor(response)} ~ {' + '.join(right_side) or '1'}"
     text = text if has_one else text.replace(" ~ ", " ~ 0 + ", 1)
     for one in parsed_formulas:
         if one.has_gate:

@@ -1,7 +1,7 @@
-"""Formulas: columns for experts and gate, of any table, as formulaic makes them.
+"""Formulas: columns for experts and gate from any table, computed by formulaic.
 
-A formula is read once.  What formulaic made of it, its terms and what they have learnt, is kept
-and used for all further data; no term is read again from text.
+A formula is parsed once.  Its terms, and the parameters of their transforms, are kept and used for
+all further data; no term is parsed again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Labels
 from moestat.base.validate import did_you_mean, listed, short
 from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
@@ -39,11 +40,11 @@ _OF_TWO_COLUMNS = ("cbind(", "Surv(")
 """Functions whose values are the two columns of one response."""
 
 _FILTERS = Lock()
-"""Threads make designs one by one: the filters of warnings are those of all threads."""
+"""Lock for evaluating designs: the filters of warnings are shared by all threads."""
 
 
 def used_names(
-    factors: Iterable[tuple[str, str]], columns: Sequence[str], scope: Mapping[str, Any]
+    factors: Iterable[tuple[str, str]], columns: Sequence[str], scope: Mapping[str, object]
 ) -> tuple[list[str], dict[str, Any]]:
     """Columns that factors name, sorted, and what they take from the caller's scope."""
     from formulaic.transforms import TRANSFORMS
@@ -82,16 +83,16 @@ class UnknownColumnError(ValueError):
 
 
 def _unknown(name: str, columns: Sequence[str]) -> UnknownColumnError:
-    shown = listed(map(repr, columns))
+    names = listed(map(repr, columns))
     return UnknownColumnError(
         f"formula: data has no column {short(name)}, and there is no such function"
-        f" of formulas; columns are {shown}{did_you_mean(name, columns)}"
+        f" of formulas; columns are {names}{did_you_mean(name, columns)}"
     )
 
 
 @dataclass(frozen=True)
 class FormulaInputs:
-    """What it takes to make the inputs of a fit by formula from new data.
+    """Everything that is needed to compute the inputs of a fit by formula from new data.
 
     Columns that a transform has learnt from the data, such as the knots of a spline, stay as they
     were in the fit.
@@ -103,16 +104,18 @@ class FormulaInputs:
     states: str = field(repr=False)  # what the transforms of each part have learnt, as JSON
     names: tuple[str, ...]  # columns of the data
     # levels of each categorical column in order, None for a numeric one
-    levels: tuple[Any, ...] = field(repr=False)
+    levels: tuple[Labels | None, ...] = field(repr=False)
     # values of the columns in a few rows, in which every level occurs
-    specimens: tuple[Any, ...] = field(repr=False)
+    specimens: tuple[np.ndarray, ...] = field(repr=False)
     # functions and values of the user's that the formula names.  Files do not hold them.
-    scope: Mapping[str, Any] | None = field(
+    scope: Mapping[str, object] | None = field(
         default=None, repr=False, compare=False, metadata={"stored": False}
     )
 
     @classmethod
-    def of(cls, formula: str, terms: Parsed, table: Table, scope: Mapping[str, Any]) -> Any:
+    def of(
+        cls, formula: str, terms: Parsed, table: Table, scope: Mapping[str, object]
+    ) -> FormulaInputs:
         """The inputs of a formula, learnt from a table without missing values."""
         if not table.n_rows:
             raise ValueError("data has no rows")
@@ -132,7 +135,7 @@ class FormulaInputs:
         for column, known_levels in zip(columns, levels, strict=True):
             if known_levels is not None or column.name in coded:
                 rows.update(np.unique(_plain(column.values), return_index=True)[1].tolist())
-        made = cls(
+        inputs = cls(
             formula,
             terms.parts,
             terms.response,
@@ -142,12 +145,12 @@ class FormulaInputs:
             tuple(_plain(column.values)[sorted(rows)] for column in columns),
             {**from_scope, **also},
         )
-        made.__dict__["_specs"] = specs
-        return made
+        inputs.__dict__["_specs"] = specs
+        return inputs
 
     @cached_property
     def _specs(self) -> list[Any]:
-        """How each part's columns are made; of a file, made again of its terms and states."""
+        """Model specifications of the parts; for a stored result, rebuilt from terms and states."""
         from formulaic import ModelSpec
 
         size = len(self.specimens[0]) if self.specimens else 1
@@ -161,7 +164,7 @@ class FormulaInputs:
 
     @property
     def _scope(self) -> Mapping[str, Any]:
-        if self.scope is None:  # of a file: refuse what it does not hold, by its name
+        if self.scope is None:  # of a stored result, which holds no functions of the user's
             used_names([f for part in self.parts for term in part for f in term], self.names, {})
         return self.scope or {}
 
@@ -171,10 +174,10 @@ class FormulaInputs:
         parts = [part for part in self.parts if not isinstance(part, str)]
         return [factor for part in parts for term in part for factor in term]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_specs"}
 
-    def designs(self, data: Any) -> list[pd.DataFrame]:
+    def designs(self, data: object) -> list[pd.DataFrame]:
         """Columns of each part, without the intercept, from a table."""
         table = data if isinstance(data, Table) else table_of(data, self.names)
         columns = _columns(table, self.names, self._factors)
@@ -198,13 +201,15 @@ class FormulaInputs:
         """Names of the columns of other right-hand sides in the columns of the formula."""
         columns = _columns(table, self.names, self._factors)
         frame = _frame(columns, self.levels, table.n_rows)
-        made = [_evaluated(_text(part), _formula_of(part), frame, self._scope) for part in parts]
-        return [[str(name) for name in matrix.columns if name != _INTERCEPT] for matrix in made]
+        matrices = [
+            _evaluated(_text(part), _formula_of(part), frame, self._scope) for part in parts
+        ]
+        return [[str(name) for name in matrix.columns if name != _INTERCEPT] for matrix in matrices]
 
-    def inputs_of(self, table: Table, designs: Sequence[Any] | None = None) -> Inputs:
+    def inputs_of(self, table: Table, designs: Sequence[pd.DataFrame] | None = None) -> Inputs:
         """Columns of all parts, each once; a column of zeros where no part has any."""
-        made = self.designs(table) if designs is None else designs
-        columns = {str(name): part[name] for part in made for name in part.columns}
+        parts = self.designs(table) if designs is None else designs
+        columns = {str(name): part[name] for part in parts for name in part.columns}
         design = np.empty((max(len(columns), 1), table.n_rows))
         for j, column in enumerate(columns.values() if columns else [0.0]):
             design[j] = column
@@ -215,15 +220,15 @@ class FormulaInputs:
         columns = _columns(table, self.names, ())
         return tuple(np.array(_plain(column.values)) for column in columns)
 
-    def inputs(self, data: Any) -> Inputs:
+    def inputs(self, data: object) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
         return self.inputs_of(table_of(data, self.names))
 
-    def union(self, data: Any) -> FloatArray:
+    def union(self, data: object) -> FloatArray:
         """Inputs (n, d) of new data."""
         return self.inputs(data).matrix
 
-    def variables(self) -> dict[str, Any]:
+    def variables(self) -> dict[str, Labels | None]:
         """Columns of the data in terms of experts or gate; levels of those coded by levels."""
         factors = [factor for part in self.parts[:2] for term in part for factor in term]
         used, _ = used_names(factors, self.names, self._scope)
@@ -237,7 +242,7 @@ class FormulaInputs:
             for name in used
         }
 
-    def response_in(self, given: Table, names: Sequence[str], several: bool) -> Any:
+    def response_in(self, given: Table, names: Sequence[str], several: bool) -> Column | Columns:
         """The response in a table of responses: by the names that the formula reads, or as it is.
 
         The table holds the columns `names`, from which the formula makes the response, or the
@@ -250,14 +255,14 @@ class FormulaInputs:
             return given[own_names[0]]
         if set(names) <= set(given.names):
             return self.response_of(given, several)
-        shown = ", ".join(map(repr, given.names))
+        given_names = ", ".join(map(repr, given.names))
         raise ValueError(
             f"y: the fit computes {self.response[1]!r} from {', '.join(map(repr, names))}; got"
-            f" {shown}. Give a table with these columns, or an array of values of"
+            f" {given_names}. Give a table with these columns, or an array of values of"
             f" {self.response[1]!r}"
         )
 
-    def response_of(self, data: Any, several: bool = False) -> Any:
+    def response_of(self, data: object, several: bool = False) -> Column | Columns:
         """The response in new data, or several of them."""
         known = data.names if isinstance(data, Table) else column_names(data)
         names, _ = used_names([self.response], known, self._scope)
@@ -271,7 +276,7 @@ class FormulaInputs:
         return replace(self, response=beside(self.response)[position])
 
 
-def table_of(data: Any, names: Sequence[str]) -> Table:
+def table_of(data: object, names: Sequence[str]) -> Table:
     """The named columns of a table, without missing values."""
     known = column_names(data)
     for name in names:
@@ -284,7 +289,7 @@ def table_of(data: Any, names: Sequence[str]) -> Table:
     return table
 
 
-def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, Any]) -> Column:
+def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, object]) -> Column:
     """The response: a column as it is, or a function of columns."""
     method, text = factor
     if method == "lookup":
@@ -295,8 +300,8 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     matrix = _evaluated(text, _formula_of(((factor,),)), frame, scope)
     two = text.startswith(_OF_TWO_COLUMNS)
     if matrix.shape[1] != 1 + two:
-        asked = "two columns" if two else "one column"
-        raise ValueError(f"formula: the response {text!r} must be {asked} of numbers")
+        needed = "two columns" if two else "one column"
+        raise ValueError(f"formula: the response {text!r} must be {needed} of numbers")
     try:
         values = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError):
@@ -311,7 +316,7 @@ def response_column(factor: tuple[str, str], table: Table, scope: Mapping[str, A
     return Column(values, np.zeros(len(values), bool), text)
 
 
-def response_columns(factor: tuple[str, str], table: Table, scope: Mapping[str, Any]) -> Columns:
+def response_columns(factor: tuple[str, str], table: Table, scope: Mapping[str, object]) -> Columns:
     """Several responses, the arguments of ``cbind``, each a column or a function of columns."""
     responses = []
     for each in beside(factor):
@@ -325,7 +330,7 @@ def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
     method, text = factor
     if method == "lookup" or not text.startswith("cbind("):
         return [factor]
-    # Python knows no back-ticks: names in them have others while it reads.
+    # Python's parser knows no back-ticks: quoted names are replaced while it parses.
     quoted = re.findall("`[^`]*`", text)
     for j, name in enumerate(quoted):
         text = text.replace(name, f"_quoted_{j}_", 1)
@@ -341,14 +346,14 @@ def beside(factor: tuple[str, str]) -> list[tuple[str, str]]:
     return factors
 
 
-def _two(one: Any, other: Any) -> pd.DataFrame:
+def _two(one: ArrayLike, other: ArrayLike) -> pd.DataFrame:
     """``cbind`` of formulas: two columns of a response."""
     import pandas as pd
 
     return pd.DataFrame({"0": one, "1": other})
 
 
-def _survival(*given: Any) -> pd.DataFrame:
+def _survival(*given: ArrayLike) -> pd.DataFrame:
     """``Surv(time, event)`` of R: bounds of responses that are seen, or censored from above."""
     import pandas as pd
 
@@ -400,8 +405,8 @@ def _text(part: Any) -> str:
     return part if isinstance(part, str) else " + ".join(":".join(t for _, t in x) for x in part)
 
 
-def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str, Any]) -> Any:
-    """The model matrix of a formula, or of what a formula has learnt, with one clear error."""
+def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str, object]) -> Any:
+    """The model matrix of a formula or of its specification, with one clear error."""
     from formulaic.errors import DataMismatchWarning, FormulaicError
 
     try:
@@ -412,9 +417,9 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
             )
     except DataMismatchWarning as error:
         match = re.search(r"\{(.*)\}", str(error))
-        shown = re.sub(r"np\.\w+\((.*?)\)", r"\1", match[1]) if match else "some"
+        levels = re.sub(r"np\.\w+\((.*?)\)", r"\1", match[1]) if match else "some"
         raise ValueError(
-            f"data: in {term!r} levels that are not in the data of the fit: {shown}"
+            f"data: in {term!r} levels that are not in the data of the fit: {levels}"
         ) from None
     except (FormulaicError, ArithmeticError, AttributeError, LookupError, NameError) as error:
         reason: Exception = error
@@ -455,16 +460,16 @@ def _columns(
 
 
 _CATEGORIES = {"C", "factor"}
-"""Functions whose levels are called as their values are written."""
+"""Functions that code a column by levels, which are named by the values of the column."""
 
 _OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
 """Operations that floating-point numbers do not have."""
 
 
 def _computed(factors: Iterable[tuple[str, str]]) -> set[str]:
-    """Names of columns that are computed with, except those that have to stay whole numbers."""
+    """Names of columns in arithmetic expressions, except those that must stay integers."""
     computed: set[str] = set()
-    whole: set[str] = set()
+    integral: set[str] = set()
     for method, text in factors:
         if method != "python":
             continue
@@ -480,10 +485,10 @@ def _computed(factors: Iterable[tuple[str, str]]) -> set[str]:
             names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
             names |= {name for i, name in enumerate(quoted) if f"_quoted_{i}_" in names}
             if isinstance(called, ast.Name) and called.id in _CATEGORIES:
-                whole |= names
+                integral |= names
             elif isinstance(node, ast.BinOp | ast.UnaryOp):
-                (whole if isinstance(node.op, _OF_BITS) else computed).update(names)
-    return computed - whole
+                (integral if isinstance(node.op, _OF_BITS) else computed).update(names)
+    return computed - integral
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
@@ -491,7 +496,7 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _levels(column: Column) -> Any:
+def _levels(column: Column) -> Labels | None:
     """Levels of a categorical column that occur, in their order; None for a numeric one."""
     values = _plain(column.values)
     if column.levels is not None:
@@ -525,21 +530,24 @@ def _check_words(names: Iterable[str], table: Table) -> None:
 
 
 def _frame(
-    columns: Sequence[Column], levels: Sequence[Any], n_rows: int, names: Any = None
+    columns: Sequence[Column],
+    levels: Sequence[Labels | None],
+    n_rows: int,
+    names: Sequence[str] = (),
 ) -> pd.DataFrame:
     """A frame of columns (n_rows,), the categorical ones with their levels."""
     import pandas as pd
 
-    made = {
+    values = {
         name: column.values if known_levels is None else _categories(column, known_levels)
         for name, column, known_levels in zip(
-            names or [column.name for column in columns], columns, levels, strict=True
+            names or [str(column.name) for column in columns], columns, levels, strict=True
         )
     }
-    return pd.DataFrame(made, index=range(n_rows))
+    return pd.DataFrame(values, index=range(n_rows))
 
 
-def _categories(column: Column, known: Any) -> pd.Categorical:
+def _categories(column: Column, known: Labels) -> pd.Categorical:
     """A categorical column with the levels of the fit; words are looked up as they are."""
     import pandas as pd
 
@@ -551,7 +559,7 @@ def _categories(column: Column, known: Any) -> pd.Categorical:
     return pd.Categorical(_plain(column.values), categories=known)
 
 
-def _check_levels(column: Column, known: Any) -> None:
+def _check_levels(column: Column, known: Labels) -> None:
     import pandas as pd
 
     new = sorted(set(map(str, pd.unique(column.values))) - set(map(str, known.tolist())))
@@ -574,7 +582,7 @@ def _categorical(spec: Any) -> set[Any]:
 
 
 def _tagged(value: Any) -> Any:
-    """A state in the words of JSON, kinds of containers named."""
+    """A state as JSON, with the types of containers as tags."""
     if isinstance(value, Mapping):
         return {"dict": [[_tagged(key), _tagged(part)] for key, part in value.items()]}
     if isinstance(value, np.generic):

@@ -1,10 +1,9 @@
-"""What columns of words may be instead of categories, and how to turn them into numbers."""
+"""Hints for columns of words that look like dates or amounts, not like categories."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 __all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words"]
 
@@ -15,7 +14,7 @@ _AMOUNT = re.compile(r"\s*[-+(]?\s*[$€£¥]?\s*[-+]?\d[\d,' ]*(\.\d*)?\s*[$€
 _DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?.*)?\s*")
 
 
-def hint_of_words(name: Any, words: Iterable[Any]) -> str:
+def hint_of_words(name: object, words: Iterable[object]) -> str:
     """How to turn a column into numbers if all its words look like amounts or dates, else ""."""
     texts = [str(word) for word in words]
     column = f"data[{name!r}]" if name is not None else "the column"
@@ -37,5 +36,5 @@ def back_ticks(formula: str, columns: Sequence[str]) -> str:
     """Which columns with spaces a formula names without back-ticks, as a hint; else ""."""
     bare = re.sub(r"`[^`]*`", "", formula)
     named = [name for name in columns if not name.isidentifier() and name in bare]
-    shown = ", ".join(f"`{name}`" for name in named[:3])
-    return f"write names with spaces or signs between back-ticks: {shown}" if named else ""
+    examples = ", ".join(f"`{name}`" for name in named[:3])
+    return f"write names with spaces or signs between back-ticks: {examples}" if named else ""

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, TableLike
 from moestat.base.validate import as_design
 from moestat.estimation.reading.table import Table, as_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from moestat.estimation.reading.formula import FormulaInputs
 
 __all__ = ["Inputs", "read_inputs"]
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs as the loops read them, and the table that they came from."""
+    """Inputs as the compiled loops read them, and their original table."""
 
     # (d, n): one contiguous row per input; NaN where a value is missing
     design: FloatArray = field(repr=False)
     features: tuple[str, ...] | None = None
-    table: Table | None = field(default=None, repr=False)  # where they came from; None for arrays
-    formula: Any = None  # how they were made
+    table: Table | None = field(default=None, repr=False)  # the original table; None for arrays
+    formula: FormulaInputs | None = None  # the formula that computed them
 
     @property
     def matrix(self) -> FloatArray:
@@ -31,22 +37,22 @@ class Inputs:
         return self.design.T
 
     @property
-    def index(self) -> Any:
-        """What the rows are called."""
+    def index(self) -> pd.Index | None:
+        """Labels of the rows."""
         return None if self.table is None else self.table.index
 
-    def like(self, values: Any, columns: Any = None) -> Any:
-        """Values (n,) or (n, m) as the inputs came; see `Table.like`."""
+    def like(self, values: np.ndarray, columns: Any = None) -> Any:
+        """Values (n,) or (n, m) in the type of the original inputs; see `Table.like`."""
         return values if self.table is None else self.table.like(values, columns)
 
 
 def read_inputs(
-    X: Any,
+    X: ArrayLike | TableLike | None,
     n_features: int | None = None,
     features: Sequence[str] | None = None,
     missing: str = "raise",
 ) -> Inputs:
-    """Inputs as the loops read them, laid out once; missing ones are NaN where rows are dropped.
+    """Inputs as the compiled loops read them; missing values are NaN if rows are dropped.
 
     Columns of a table are put in the order of `features`, which it must have.
     """

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from moestat.base.types import IntArray
+from moestat.base.types import IntArray, Labels
 from moestat.base.validate import check_kind, listed, short
 from moestat.estimation.reading.table import Column, as_column
 
 __all__ = ["plain_labels", "positions_of", "read_labels"]
 
 
-def plain_labels(column: Column) -> np.ndarray:
+def plain_labels(column: Column) -> Labels:
     """Labels (n,) of one type: integers, words or truth values."""
     labels = column.values
     if labels.ndim != 1:
@@ -28,9 +27,9 @@ def plain_labels(column: Column) -> np.ndarray:
         if not np.all(np.isfinite(labels)):
             raise ValueError("y holds NaN or infinite values; every sample must have a class label")
         if np.any(labels != np.floor(labels)):
-            wrong = labels[labels != np.floor(labels)][0]
+            fraction = labels[labels != np.floor(labels)][0]
             raise ValueError(
-                f"y must hold class labels: integers, words or truth values; got {wrong:g}"
+                f"y must hold class labels: integers, words or truth values; got {fraction:g}"
             )
         labels = labels.astype(np.int64)
     return labels
@@ -39,9 +38,9 @@ def plain_labels(column: Column) -> np.ndarray:
 def read_labels(
     column: Column,
     n_classes: int | None,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
     ordered: bool = False,
-) -> tuple[IntArray, np.ndarray]:
+) -> tuple[IntArray, Labels]:
     """Positions of the labels, from 1, and the labels of the classes in order, the last one first.
 
     The order is that of `classes`, else the one that the column declares, else ascending.  Of a
@@ -62,9 +61,9 @@ def read_labels(
                 + (f" without {short(unknown[0])}" if unknown else "")
             )
     elif ordered and not column.ordered and labels.dtype.kind in "US":
-        shown = ", ".join(map(repr, distinct[:5].tolist()))
+        examples = ", ".join(map(repr, distinct[:5].tolist()))
         raise ValueError(
-            f"y holds words, {shown}, whose order is not known; give the classes from the lowest"
+            f"y holds words, {examples}, whose order is not known; give the classes from the lowest"
             f" to the highest, classes=[...], or an ordered categorical column"
         )
     elif (
@@ -80,17 +79,17 @@ def read_labels(
         position = np.argsort(order)[position]
         distinct = distinct[order]
     if n_classes is not None and len(distinct) != n_classes:
-        shown = listed(distinct, 5)
+        examples = listed(distinct, 5)
         raise ValueError(
             f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
-            f" got {len(distinct)} labels: {shown}"
+            f" got {len(distinct)} labels: {examples}"
         )
     if n_classes is None and len(distinct) < 2:
         raise ValueError(f"y must hold at least two classes, got {len(distinct)}")
     return position.astype(np.int64).reshape(-1) + 1, distinct
 
 
-def positions_of(column: Column, classes: np.ndarray) -> IntArray:
+def positions_of(column: Column, classes: Labels) -> IntArray:
     """Positions (n,), from 1, of labels in those of a fit."""
     labels = plain_labels(column)
     distinct, position = np.unique(labels, return_inverse=True)

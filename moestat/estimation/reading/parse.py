@@ -40,11 +40,11 @@ class Parsed:
         return ONE in self.parts[0]
 
 
-def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> Parsed:
+def parsed(formula: object, columns: Sequence[str], offset: str | None = None) -> Parsed:
     """The terms of a formula; a dot stands for all `columns` but the response."""
     if not isinstance(formula, str) or not formula.strip():
         raise ValueError(f"formula {_FORM}; got {short(formula)}")
-    formula_sides = _read(formula, columns, f"formula {_FORM}; got {short(formula)}")
+    formula_sides = _parse(formula, columns, f"formula {_FORM}; got {short(formula)}")
     left, right = getattr(formula_sides, "lhs", None), getattr(formula_sides, "rhs", None)
     response = [] if left is None or isinstance(left, tuple) else [*map(_plain_term, left)]
     if right is None or len(response) != 1 or len(response[0]) != 1:
@@ -82,11 +82,11 @@ def parsed(formula: Any, columns: Sequence[str], offset: str | None = None) -> P
     return Parsed(response[0][0], tuple(parts), groups, isinstance(right, tuple))
 
 
-def _read(text: str, columns: Sequence[str], refusal: str) -> Any:
+def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
-    # R's power, also within functions; what stands in quotes is left as it is.
+    # ``^`` is R's power, also within functions; quoted text is not changed.
     quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
     text = re.sub(quoted, lambda match: match[1] or "**", text)
     try:
@@ -103,19 +103,19 @@ def _plain_term(term: Any) -> Term:
 
 
 def _offset(term: Term) -> tuple[str, str] | None:
-    """What is in ``offset(...)``, None of another term."""
+    """The argument of ``offset(...)``; None for any other term."""
     method, text = term[0] if len(term) == 1 else ("", "")
     if method != "python" or not re.fullmatch(r"offset\(.*\)", text, re.S):
         return None
     return "python", text[len("offset") :]
 
 
-def _offset_of(text: Any) -> tuple[str, str]:
-    """An offset that is given by itself."""
+def _offset_of(text: object) -> tuple[str, str]:
+    """The factor of an offset that is given as an argument."""
     refusal = (
         f'offset must be one column or function of columns, such as "log(t)", got {short(text)}'
     )
-    offset_terms = _read(text, (), refusal) if isinstance(text, str) else ()
+    offset_terms = _parse(text, (), refusal) if isinstance(text, str) else ()
     try:
         terms = [term for term in map(_plain_term, offset_terms) if term != ONE]
     except AttributeError:

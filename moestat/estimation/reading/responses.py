@@ -1,4 +1,4 @@
-"""Several responses of a row: columns of a table or an array, and what they are called."""
+"""Several responses of a row: columns of a table or an array, and their names."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import FloatArray, IntArray, Labels, Likelihood, TableLike
 from moestat.base.validate import as_plain_array, check_kind
 from moestat.estimation.reading.labels import positions_of, read_labels
 from moestat.estimation.reading.table import Column, as_column, as_table
@@ -20,7 +21,7 @@ PAIRS: dict[str, tuple[tuple[str, ...], ...]] = {
     "trials": (("successes", "failures"),),
     "censored": (("low", "high"), ("lower", "upper")),
 }
-"""Names that say which is which of two columns of a response, by the option that reads these."""
+"""Names that identify the two columns of a response, by the option that reads two columns."""
 
 
 def in_order(column: Column, names: Sequence[str]) -> Column:
@@ -60,12 +61,14 @@ class Columns:
             called = r if column.name is None else column.name
             column.check_missing(f"{label}: column {called!r}")
 
-    def at(self, rows: Any) -> Columns:
+    def at(self, rows: IntArray | NDArray[np.bool_]) -> Columns:
         """The columns at some rows."""
         return Columns(tuple(column.at(rows) for column in self.columns), self.named)
 
 
-def as_columns(given: Any, names: Sequence[str] | None) -> Columns:
+def as_columns(
+    given: ArrayLike | TableLike | Column | Columns, names: Sequence[str] | None
+) -> Columns:
     """Columns of responses, by position; those of a table with all of these names, by name."""
     q = "q" if names is None else len(names)
     if isinstance(given, Columns):
@@ -90,7 +93,7 @@ def as_columns(given: Any, names: Sequence[str] | None) -> Columns:
 
 def read_responses(
     model: Any, given: Columns, classes: Any = None
-) -> tuple[Likelihood, FloatArray, tuple[Any, ...]]:
+) -> tuple[Likelihood, FloatArray, tuple[Labels | None, ...]]:
     """The likelihood of responses, their values (n, R) and labels (K,), None for numbers.
 
     A likelihood by names has the names and numbers of classes of the columns.
@@ -103,7 +106,7 @@ def read_responses(
         [str(c.name) for c in columns] if given.named and by_name else [p.name for p in law.parts]
     )
     values = np.empty((len(given.values), len(names)))
-    labels: list[Any] = []
+    labels: list[Labels | None] = []
     if unknown := sorted(set(order) - set(names)):
         raise ValueError(f"classes: unknown response {unknown[0]!r}; known: {', '.join(names)}")
     for r, (one, name, column) in enumerate(zip(law.parts, names, columns, strict=True)):
@@ -123,7 +126,9 @@ def read_responses(
     return law, values, tuple(labels)
 
 
-def values_of(law: Likelihood, given: Columns, labels: Sequence[Any] | None) -> FloatArray:
+def values_of(
+    law: Likelihood, given: Columns, labels: Sequence[Labels | None] | None
+) -> FloatArray:
     """Responses (n, R) of new rows: numbers, and positions of the labels that the fit knows."""
     columns = []
     for r, (one, column) in enumerate(zip(law.parts, given.columns, strict=True)):

@@ -1,18 +1,23 @@
-"""Tables of any kind as named columns, and values back in the kind they came as."""
+"""Tables of any library as named columns, and results in the type of the original table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Number
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import as_numbers, as_plain_array, listed, short
 from moestat.base.warnings import LimitWarning, warn_caller
 from moestat.estimation.reading.hints import hint_of_words
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "Column",
@@ -44,14 +49,14 @@ def missing_values(label: str, count: int, first: int) -> ValueError:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its values as they are, which of them are missing, and what they are called."""
+    """One column: its values, which of them are missing, and its name."""
 
-    values: np.ndarray  # (n,): values; what stands in missing rows means nothing
+    values: np.ndarray  # (n,): values; those of missing rows have no meaning
     missing: np.ndarray  # (n,)
     name: str | None = None
-    levels: Any = None  # declared categories, in their order
-    ordered: bool = False  # whether this order is one that somebody gave them
-    kind: str = ""  # what its library calls the type
+    levels: Labels | None = None  # declared categories, in their order
+    ordered: bool = False  # whether the user has declared this order
+    kind: str = ""  # name of the type in the library of the column
     categorical: bool = False  # whether it holds categories or words
     parts: tuple[str, ...] = ()  # names of the two columns of values (n, 2), where they have names
 
@@ -61,7 +66,7 @@ class Column:
             count, first = int(self.missing.sum()), int(np.flatnonzero(self.missing)[0])
             raise missing_values(label, count, first)
 
-    def at(self, rows: Any) -> Column:
+    def at(self, rows: IntArray | NDArray[np.bool_]) -> Column:
         """The column at some rows."""
         return replace(self, values=self.values[rows], missing=self.missing[rows])
 
@@ -76,9 +81,9 @@ class Column:
                 f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
             )
         if self.categorical:
-            shown = listed(words, 3)
+            first = listed(words, 3)
             raise ValueError(
-                f"{label} is categorical ({self.kind}: {shown}); use moestat.fit_formula, or code"
+                f"{label} is categorical ({self.kind}: {first}); use moestat.fit_formula, or code"
                 " it by columns of 0 and 1, one for each level but one, such as"
                 " pandas.get_dummies(X, drop_first=True, dtype=float)"
             )
@@ -107,8 +112,8 @@ class Table:
     columns: tuple[Column, ...] = field(repr=False)
     named: bool  # whether their names are words; numbers are positions
     n_rows: int
-    index: Any = field(default=None, repr=False)  # what the rows are called
-    native: Any = field(default=None, repr=False)  # the library it came from
+    index: pd.Index | None = field(default=None, repr=False)  # labels of the rows
+    native: ModuleType | None = field(default=None, repr=False)  # library of the original table
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,12 +125,12 @@ class Table:
 
     def chosen(self, names: Sequence[str]) -> Table:
         """Its columns of these names, in this order; others are refused."""
-        lost = [name for name in names if name not in self.names]
+        missing = [name for name in names if name not in self.names]
         extra = [name for name in self.names if name not in names]
-        if lost or extra:
+        if missing or extra:
             raise ValueError(
                 f"X must have the columns of the fit, {', '.join(names)};"
-                f" missing: {', '.join(lost) or 'none'}; unknown: {', '.join(extra) or 'none'}"
+                f" missing: {', '.join(missing) or 'none'}; unknown: {', '.join(extra) or 'none'}"
             )
         return replace(self, columns=tuple(self[name] for name in names))
 
@@ -133,16 +138,16 @@ class Table:
         """Its columns of these names, in this order, without the others."""
         return replace(self, columns=tuple(self[name] for name in names))
 
-    def at(self, rows: Any) -> Table:
+    def at(self, rows: IntArray) -> Table:
         """The table at some rows."""
         index = None if self.index is None else self.index[rows]
         columns = tuple(column.at(rows) for column in self.columns)
         return replace(self, columns=columns, n_rows=len(rows), index=index)
 
-    def like(self, values: Any, columns: Any = None) -> Any:
-        """Values (n,) or (n, m) as the table came: a series or frame with its index.
+    def like(self, values: np.ndarray, columns: Any = None) -> Any:
+        """Values (n,) or (n, m) in the type of the original table: a series or frame with index.
 
-        Tables of columns by name have arrays; m columns are called `columns`.
+        For a mapping of columns they are an array; `columns` are the names of the m columns.
         """
         if (self.native is None and self.index is None) or values.ndim > 2:
             return values
@@ -156,16 +161,16 @@ class Table:
 
         assert self.native is not None
         if values.ndim == 1:
-            made = nw.new_series(str(columns or ""), values, backend=self.native)
+            result = nw.new_series(str(columns or ""), values, backend=self.native)
         else:
             names = range(values.shape[1]) if columns is None else columns
             parts = {str(name): values[:, j] for j, name in enumerate(names)}
-            made = nw.from_dict(parts, backend=self.native)
-        return made.to_native()
+            result = nw.from_dict(parts, backend=self.native)
+        return result.to_native()
 
 
-def column_names(given: Any) -> list[str]:
-    """Names of the columns of a table, none of which is read."""
+def column_names(given: object) -> list[str]:
+    """Names of the columns of a table; no column is read."""
     import narwhals as nw
 
     if isinstance(given, Mapping):
@@ -207,13 +212,13 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     return Table(tuple(map(_column_of, series)), named, len(frame), index, native)
 
 
-def is_table(given: Any) -> bool:
+def is_table(given: object) -> bool:
     """Whether this may hold columns with names: a frame, a series or a mapping."""
     return given is not None and not isinstance(given, np.ndarray | list | tuple | Number | str)
 
 
 def _frame_of(name: str, given: Any) -> Any:
-    """A frame or series of narwhals, or what it does not know as it is."""
+    """A frame or series of narwhals; objects that narwhals does not know are returned unchanged."""
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -242,7 +247,7 @@ def _of_mapping(name: str, given: Mapping[str, Any], only: Sequence[str] | None)
     return Table(tuple(columns), True, max(lengths, default=0), indexes[0] if indexes else None)
 
 
-def as_column(label: str, given: Any, name: Any = None) -> Column:
+def as_column(label: str, given: Any, name: object = None) -> Column:
     """A column of an array, a series, or a table with one column."""
     if isinstance(given, Column):
         return given
@@ -290,16 +295,16 @@ def _column_of(series: Any) -> Column:
     missing = series.is_null().to_numpy() | (values.dtype.kind == "f" and is_missing(values))
     categorical = dtype in (nw.Categorical, nw.Enum, nw.String)
     levels, ordered = None, dtype == nw.Enum
-    whole = series.to_native()
-    native = getattr(whole, "dtype", None)
+    native_series = series.to_native()
+    native = getattr(native_series, "dtype", None)
     if dtype == nw.Enum or (dtype == nw.Categorical and hasattr(native, "categories")):
         # Categories of polars have no order of the user's.
         categories = getattr(native, "categories", None)
         if hasattr(categories, "to_numpy") or isinstance(categories, list):
             levels = np.asarray(categories)
             ordered = ordered or _is_arranged(levels)
-    elif dtype == nw.Categorical and hasattr(whole, "unify_dictionaries"):
-        levels, ordered = levels_of_arrow(whole)
+    elif dtype == nw.Categorical and hasattr(native_series, "unify_dictionaries"):
+        levels, ordered = levels_of_arrow(native_series)
     return Column(
         values,
         np.asarray(missing),
@@ -313,16 +318,16 @@ def _column_of(series: Any) -> Column:
 
 def levels_of_arrow(column: Any) -> tuple[np.ndarray, bool]:
     """Levels of a column of dictionaries of pyarrow, as pandas reads them, and whether in order."""
-    whole = column.unify_dictionaries()
-    parts = whole.chunks if hasattr(whole, "chunks") else [whole]
+    unified = column.unify_dictionaries()
+    parts = unified.chunks if hasattr(unified, "chunks") else [unified]
     levels = (
         np.asarray(parts[0].dictionary.to_numpy(zero_copy_only=False)) if parts else np.empty(0)
     )
-    return levels, bool(whole.type.ordered)
+    return levels, bool(unified.type.ordered)
 
 
-def _is_arranged(levels: Any) -> bool:
-    """Whether categories stand in another order than the ascending one, which pandas makes up."""
+def _is_arranged(levels: Labels | None) -> bool:
+    """Whether the categories have another order than the ascending one, the default of pandas."""
     if levels is None:
         return False
     known = np.asarray(levels).tolist()
@@ -344,14 +349,14 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     return np.asarray(pd.isna(values))
 
 
-def _has_index(given: Any) -> bool:
+def _has_index(given: object) -> bool:
     """Whether this is a frame or series of pandas, or one like it."""
     known = hasattr(given, "iloc") or isinstance(given, Table)
     return known and hasattr(getattr(given, "index", None), "equals")
 
 
 def check_aligned(given: Mapping[str, Any]) -> None:
-    """Refuse pandas objects of as many rows and different indexes: rows belong together by them."""
+    """Refuse pandas objects with the same number of rows but different indexes."""
     first: tuple[str, Any] | None = None
     for name, part in given.items():
         if not _has_index(part):
@@ -365,7 +370,7 @@ def check_aligned(given: Mapping[str, Any]) -> None:
             )
 
 
-def check_missing(missing: Any) -> None:
+def check_missing(missing: object) -> None:
     """Raise unless this is a way to treat missing values."""
     if missing not in MISSING:
         raise ValueError(f"missing must be one of {', '.join(MISSING)}, got {short(missing)}")

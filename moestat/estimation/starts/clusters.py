@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class ClusterStarts:
         return self.fit_memberships(scale, memberships, rng)
 
     def choose_rows(self, problem: Problem, rng: np.random.Generator) -> tuple[Scale, FloatArray]:
-        """The samples that are looked at, of weight 1, and where they are (q, n)."""
+        """The samples that are used, with weight 1, and their positions (q, n)."""
         family, data = problem.family, problem.data
         if data.begin is not None:
             at = np.flatnonzero(data.owner <= data.owner[: SEARCH.clustered].max())
@@ -86,11 +86,12 @@ class ClusterStarts:
         rng: np.random.Generator,
         near: FloatArray | None = None,
     ) -> FloatArray:
-        """The complete-data fits (m, P) to memberships, (k, n) each, from a middle or near (P,)."""
-        family, problems, iterations = scale.problem.family, list[Problem](), list[Any]()
+        """The complete-data fits (m, P) to memberships (k, n), from the centre or `near` (P,)."""
+        family, problems = scale.problem.family, list[Problem]()
+        iterations: list[Iteration[tuple[FloatArray, *tuple[object, ...]]]] = []
         for share in memberships:
             if family.likelihood.choices is not None or family.own_inputs is not None:
-                # Which of these experts has which cluster is a part of the start.
+                # Experts differ, so the assignment of clusters to experts is part of the start.
                 share = share if near is not None else rng.permutation(share)
                 share = possible(family.likelihood, share, scale.problem.data.y)
             origin = scale.centre(family) if near is None else near.copy()
@@ -104,7 +105,7 @@ class ClusterStarts:
         return np.array([theta for theta, *_ in drive(iterations, problems, self.threads)])
 
     def places(self, scale: Scale) -> FloatArray:
-        """Where samples are (q, n): standardised inputs and a continuous response."""
+        """Positions (q, n) of the samples: standardised inputs and a continuous response."""
         return np.vstack([scale.standardised, scale.places])
 
     def memberships(
@@ -155,16 +156,18 @@ class SoftClusterStarts(ClusterStarts):
         return share / share.sum(axis=0)
 
 
-def _complete_steps(problem: Problem, origin: FloatArray, steps: int) -> Iteration[Any]:
-    """So many Newton steps to the complete-data fit from an origin (P,), or twice as many of BFGS.
+def _complete_steps(
+    problem: Problem, origin: FloatArray, steps: int
+) -> Iteration[tuple[FloatArray, *tuple[object, ...]]]:
+    """Parameters (P,) after `steps` Newton steps to the complete-data fit, or more steps of BFGS.
 
-    With more of these, and no region that holds them back, experts near few rows collapse.
+    With many BFGS steps, which have no trust region, experts near few rows collapse.
     """
     family, near = problem.family, RUN_TOLERANCE
     if family.n_params > SEARCH.hessians:
         matrix = yield from assigned_curvature(problem, origin, -1)
-        most, complete = SEARCH.bfgs * steps, Objective.COMPLETE
-        return (yield from bfgs_steps(problem, origin, -1, most, near, matrix, complete))
+        limit, complete = SEARCH.bfgs * steps, Objective.COMPLETE
+        return (yield from bfgs_steps(problem, origin, -1, limit, near, matrix, complete))
     bounds = problem.metric(origin), family.lower, family.upper
     ran = yield from newton_steps(problem, Objective.COMPLETE, origin, near, steps, bounds=bounds)
     return (ran.theta,)

@@ -92,8 +92,8 @@ class TruthStarts:
         return atoms[cells]
 
 
-def _by_block(key: str, value: Any, family: Family) -> FloatArray:
-    """A number, or one by block, for every parameter (P,)."""
+def _by_block(key: str, value: float | Mapping[str, float], family: Family) -> FloatArray:
+    """A number, or a number by block, for every parameter (P,)."""
     if not isinstance(value, Mapping):
         return np.full(family.n_params, float(value))
     spread = np.zeros(family.n_params)

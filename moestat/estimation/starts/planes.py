@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -59,20 +58,21 @@ class LineStarts(ClusterStarts):
         """One row per atom, 1 for the samples nearest to its plane, else 0."""
         inputs, response = _parts(points, family)
         (n, size), k = inputs.shape, family.n_experts
-        drawn = np.array([rng.choice(n, size, replace=n < size) for _ in range(k)])
-        slopes = _planes(inputs[drawn], response[drawn])
+        rows = np.array([rng.choice(n, size, replace=n < size) for _ in range(k)])
+        slopes = _planes(inputs[rows], response[rows])
         distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
         return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class PlaneStarts(LineStarts):
-    """The complete-data fit to samples near planes, sought one after the other.
+    """The complete-data fit to samples near planes, which are found one after the other.
 
-    Of some planes, each through as many samples drawn at random as it has coefficients, and some
-    widths around each, that is taken which best tells samples from the plane of all of them; the
-    next one is sought among what it leaves.  So an expert may lie close to few samples, which
-    neither a cluster nor the nearest of random planes shows.
+    Each candidate plane goes through as many random samples as it has coefficients, and has some
+    widths.  The rule chooses the candidate and width that best separate samples from the common
+    plane of all samples, and looks for the next plane among the remaining samples.  Therefore an
+    expert may lie close to few samples, which neither clusters nor the nearest of random planes
+    show.
 
     Parameters
     ----------
@@ -96,16 +96,20 @@ class PlaneStarts(LineStarts):
     ) -> FloatArray:
         """One row per atom, which sum to 1 over the atoms."""
         inputs, response = _parts(points, family)
-        rest, shares = np.ones(len(inputs)), list[FloatArray]()
-        for left in range(family.n_experts, 1, -1):
-            near = _near_a_plane(inputs, response, rest, 1.0 / left, rng)
-            shares.append(rest * near)
-            rest = np.maximum(rest - shares[-1], np.finfo(float).tiny)
-        weights = np.array([*shares, rest])
+        remaining, shares = np.ones(len(inputs)), list[FloatArray]()
+        for n_experts in range(family.n_experts, 1, -1):
+            near = _near_a_plane(inputs, response, remaining, 1.0 / n_experts, rng)
+            shares.append(remaining * near)
+            remaining = np.maximum(remaining - shares[-1], np.finfo(float).tiny)
+        weights = np.array([*shares, remaining])
         return weights / weights.sum(axis=0)
 
     def divide_pairs(
-        self, problem: Problem, theta: FloatArray, pairs: Sequence[Any], rng: np.random.Generator
+        self,
+        problem: Problem,
+        theta: FloatArray,
+        pairs: Sequence[Sequence[int]],
+        rng: np.random.Generator,
     ) -> FloatArray:
         """Starting values (m, P) in which pairs of theta's experts part their samples anew."""
         scale, points = self.choose_rows(problem, rng)
@@ -126,15 +130,17 @@ def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:
     return points[:size].T, points[size:].T
 
 
-def _planes(inputs: FloatArray, response: FloatArray, weight: Any = 1.0) -> FloatArray:
-    """Least squares (..., p, q) of standardised rows (..., n, p), small where rows do not tell.
+def _planes(
+    inputs: FloatArray, response: FloatArray, weight: FloatArray | float = 1.0
+) -> FloatArray:
+    """Least-squares coefficients (..., p, q) of standardised rows (..., n, p).
 
-    A ridge makes it so where rows are too few, or too much alike, for a plane.
+    A small ridge penalty determines them if the rows are too few, or too similar, for a plane.
     """
-    turned = np.swapaxes(inputs, -1, -2) * weight
-    gram = turned @ inputs
+    weighted = np.swapaxes(inputs, -1, -2) * weight
+    gram = weighted @ inputs
     ridge = ZERO_CURVATURE * np.trace(gram, axis1=-2, axis2=-1)[..., None, None]
-    return np.linalg.solve(gram + ridge * np.eye(gram.shape[-1]), turned @ response)
+    return np.linalg.solve(gram + ridge * np.eye(gram.shape[-1]), weighted @ response)
 
 
 def _near_a_plane(
@@ -144,22 +150,22 @@ def _near_a_plane(
     share: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Probabilities (n,) of rows to be near the best of some planes, not about that of all."""
+    """Probabilities (n,) that rows belong to the best of some planes and not to the common one."""
     chance, q = weight / weight.sum(), response.shape[1]
     common = _planes(inputs, response, chance)
     squares = np.sum((response - inputs @ common) ** 2, axis=1)
     level = max(float(chance @ squares) / q, np.finfo(float).tiny)
-    drawn = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
-    planes = _planes(inputs[drawn], response[drawn])
+    rows = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
+    planes = _planes(inputs[rows], response[rows])
     alike = 0.5 * squares / level + np.log(share / (1.0 - share))
 
-    def odds(distance: FloatArray, width: Any, alike: FloatArray) -> FloatArray:
+    def odds(distance: FloatArray, width: FloatArray, alike: FloatArray) -> FloatArray:
         return alike - q * np.log(width) - distance * (0.5 / (level * width**2))
 
     distance = np.sum((response - inputs @ planes) ** 2, axis=2)
     near = np.maximum(0.0, odds(distance, _WIDTHS[:, None, None], alike))
     inside = (near > 0.0) * weight
-    # Rows that lie nearer than a width tells are ties, or those that the plane was drawn through.
+    # Rows much nearer than the width are tied, or are the rows that determine the plane.
     spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), TINY)
     tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
     gain = np.where(tied, 0.0, near @ weight)

@@ -24,14 +24,14 @@ _EFFECT = 0.5
 class StartRule(Protocol):
     """A rule that draws starting values for a problem.
 
-    One with `in_user_units` knows parameters in the user's units, and is shown the data in them.
+    A rule with `in_user_units` draws parameters in the user's units, from data in these units.
     """
 
     in_user_units: ClassVar[bool]
 
     @property
     def name(self) -> str:
-        """What the certificate calls its starts."""
+        """Name of its starts in the certificate."""
         ...
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
@@ -40,7 +40,7 @@ class StartRule(Protocol):
 
 
 def draw_starts(rule: StartRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
-    """The starting values (count, P) of a rule, which may be the caller's own."""
+    """The starting values (count, P) of a rule, checked, because users may write rules."""
     points, P = rule.draw(problem, rng), problem.family.n_params
     starts = as_floats(f"starts: what rule {rule.name!r} draws", points, (None, P))
     if not starts.size:
@@ -147,7 +147,7 @@ class Scale:
         amount, of standard deviation 2, per standard deviation of each input, in units of the
         response where it has them.  A quadratic channel changes so for all its features together.
         """
-        drawn = rng.standard_normal((count, family.n_experts * int(family.width.sum())))
+        normal = rng.standard_normal((count, family.n_experts * int(family.width.sum())))
         theta = np.empty((count, family.n_params))
         quadratic = any(channel.products is not None for channel in family.channels)
         centre, spread = self.features if quadratic else self.inputs
@@ -157,10 +157,10 @@ class Scale:
             channel, last = family.channels[c], family.width[c] - 1
             unit = units[c] if channel.response and not channel.log else 1.0
             at = slice(family.offset[c] - 1, family.offset[c] - 1 + last)
-            slope = unit * drawn[:, used : used + last] * 2.0 / spread[at]
+            slope = unit * normal[:, used : used + last] * 2.0 / spread[at]
             if channel.products is not None:
                 slope /= np.sqrt(last)
-            theta[:, first] = unit * drawn[:, used + last] - slope @ centre[at]
+            theta[:, first] = unit * normal[:, used + last] - slope @ centre[at]
             theta[:, first + 1 : first + 1 + last] = slope
             if channel.axis is not None:
                 theta[:, first] *= 2.0 * spread[channel.axis]
@@ -195,11 +195,11 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
         origin += scale.noise(single.family, rng or np.random.default_rng(0))[0]
     origin = single.family.feasible(origin)
     if family.is_regression:
-        (ended,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
-        theta = ended.theta
+        (solution,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
+        theta = solution.theta
     else:
-        (ended,) = drive([Newton().climb(single, origin)], [single], threads=1)
-        theta = (ended if isinstance(ended, Unfinished) else ended[0]).theta
+        (end,) = drive([Newton().climb(single, origin)], [single], threads=1)
+        theta = (end if isinstance(end, Unfinished) else end[0]).theta
     atom, shared = single.family.split(theta)
     centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
     if single.family.expert.block is None:
