@@ -61,7 +61,7 @@ class PolynomialSystem:
     """(l1, l2) -> the polynomial that must vanish; l1 is a tuple of d powers of x."""
 
     def intercept_equations(self) -> list[Any]:
-        """The equations of the power 0 of x, by order: all that a solution has to solve.
+        """The equations of the power 0 of x, by order; a solution has to solve only these.
 
         Examples
         --------
@@ -146,19 +146,19 @@ def _sympy_or_why_not() -> Any:
     return sympy
 
 
-def _multi_indices(d: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Multi-indices of d entries with a sum of at most `most`."""
-    return (index for index in product(range(most + 1), repeat=d) if sum(index) <= most)
+def _multi_indices(d: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Multi-indices of d entries with a sum of at most `largest`."""
+    return (index for index in product(range(largest + 1), repeat=d) if sum(index) <= largest)
 
 
 def _terms(sympy: Any, l1: tuple[int, ...], l2: int, atom: Sequence[Any]) -> Iterator[Any]:
     """The terms of one atom in the equation (l1, l2), without its mass."""
     gate, slope, intercept, variance, _ = atom
     for a2 in product(*(range(top + 1) for top in l1)):
-        rest = l2 - sum(a2)
+        order = l2 - sum(a2)
         a1 = [top - low for top, low in zip(l1, a2, strict=True)]
-        for a4 in range(rest // 2 + 1):
-            a3 = rest - 2 * a4
+        for a4 in range(order // 2 + 1):
+            a3 = order - 2 * a4
             scale = prod(map(factorial, (*a1, *a2, a3, a4)))
             powers = [base**power for base, power in zip(gate, a1, strict=True)]
             powers += [base**power for base, power in zip(slope, a2, strict=True)]
@@ -191,14 +191,14 @@ def quadrature_residuals(m: int, r: int) -> list[Fraction]:
     ]
 
 
-def _quadrature_moments(m: int, most: int) -> list[int]:
-    """Moments 0..most of the m-node Gauss-Hermite rule of N(0, 1).
+def _quadrature_moments(m: int, largest: int) -> list[int]:
+    """Moments 0..largest of the m-node Gauss-Hermite rule of N(0, 1).
 
     They count walks that start and end at height 0 and stay below m, a step down from h weighing
     h: the corner of a power of the Jacobi matrix, in integers.
     """
     walks, moments = [1] + [0] * (m - 1), [1]
-    for _ in range(most):
+    for _ in range(largest):
         up = [0, *walks[:-1]]
         down = [(h + 1) * walks[h + 1] if h + 1 < m else 0 for h in range(m)]
         walks = [a + b for a, b in zip(up, down, strict=True)]
@@ -219,18 +219,18 @@ def rbar(m: int) -> int:
 
 @dataclass(frozen=True)
 class Order:
-    """What is known of rbar(m).  Build one with `order`."""
+    """Bounds of rbar(m) with their reasons.  Build one with `order`."""
 
     m: int
     """Atoms in the cell."""
     at_least: int
     """One more than an order with a solution, which was computed."""
     at_most: int
-    """An order without one."""
+    """An order without a solution."""
     steps: tuple[str, ...]
-    """Why there is none: the algebra's steps, or the theorem that says so."""
+    """Reason why this order has no solution: the steps of the algebra, or a theorem."""
     published: str
-    """What the literature says."""
+    """The statement in the literature."""
 
     @property
     def value(self) -> int | None:

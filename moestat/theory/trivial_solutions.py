@@ -39,9 +39,9 @@ def no_solution(m: int) -> list[str]:
     return _no_solution_two() if m == 2 else _no_solution_three()
 
 
-def _show(shown: bool, what: str) -> str:
+def _show(holds: bool, what: str) -> str:
     """A step of an argument, if it is true."""
-    if not shown:
+    if not holds:
         raise ArithmeticError(f"not shown: {what}")
     return what
 
@@ -73,8 +73,8 @@ def _normal_forms(m: int, orders: Sequence[int]) -> tuple[dict[str, Any], dict[i
 def _no_solution_two() -> list[str]:
     at, equations = _normal_forms(2, (1, 2, 3, 4))
     form = sympy.Poly(equations[4] / at["rho"] ** 2, at["rho"], at["s"])
-    shown = all(equations[order_] == 0 for order_ in (1, 2, 3)) and _definite(form, at["rho"])
-    return [_show(shown, f"equation 4 is {equations[4]}, below 0 unless rho = 0")]
+    holds = all(equations[order_] == 0 for order_ in (1, 2, 3)) and _definite(form, at["rho"])
+    return [_show(holds, f"equation 4 is {equations[4]}, below 0 unless rho = 0")]
 
 
 def _no_solution_three() -> list[str]:
@@ -86,9 +86,9 @@ def _no_solution_three() -> list[str]:
         f"equation 4 asks for rho^2 = {square} unless rho = 0",
     )
     fifth = sympy.Poly(sympy.numer(sympy.together(equations[5] / rho**2)), t)
-    slope, rest = fifth.nth(1), fifth.nth(0)
+    slope, constant = fifth.nth(1), fifth.nth(0)
     second = _show(
-        fifth.degree() == 1 and _definite(sympy.Poly(sympy.cancel(rest / s), rho, s, c), rho),
+        fifth.degree() == 1 and _definite(sympy.Poly(sympy.cancel(constant / s), rho, s, c), rho),
         f"equation 5 gives t, but where {sympy.factor(slope)} = 0 it asks for s = 0",
     )
     sixth = sympy.numer(sympy.together(equations[6] / rho**2))
@@ -98,7 +98,7 @@ def _no_solution_three() -> list[str]:
         terms = sympy.Poly(sympy.expand(expression), rho).terms()
         return sympy.expand(sympy.Add(*(x * square ** (i // 2) for (i,), x in terms)).subs(c, 1))
 
-    level = at_scale(sympy.numer(sympy.together(sixth.subs(t, -rest / slope))))
+    level = at_scale(sympy.numer(sympy.together(sixth.subs(t, -constant / slope))))
     return [
         first,
         second,

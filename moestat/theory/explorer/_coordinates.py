@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +38,17 @@ class Coordinates:
 
     @cached_property
     def _at(self) -> tuple[IntArray, IntArray]:
-        """Atoms and columns that deviate, of those that bounds leave free.
+        """Atoms and columns that deviate, among those that bounds leave free.
 
-        A mass is a share, and the last atom holds the translations.
+        A mass is a share, and the translations of the last atom are fixed.
         """
         family, reference = self.model.family, self.model.reference
-        held = {int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])}
+        reference_columns = {
+            int(c) for b in family.gate.translations for c in np.ravel(family.blocks[b][0])
+        }
         widths, _ = family.split(family.upper - family.lower)
         moves = widths > 0.0
-        moves[-1, sorted(held)] = False
+        moves[-1, sorted(reference_columns)] = False
         if reference.free and family.mass_column is not None:
             moves[:, family.mass_column] = False
         atoms, columns = np.nonzero(moves)
@@ -133,8 +134,10 @@ class Coordinates:
         i = self._pinned[0]
         return float((share[i] / self.model.reference.share[i]) ** (-1.0 / self.power))
 
-    def _sticks(self, angles: FloatArray) -> Iterator[tuple[NDArray[np.bool_], Any]]:
-        """Of each cell of several atoms these atoms, and `stick` of its angles."""
+    def _sticks(
+        self, angles: FloatArray
+    ) -> Iterator[tuple[NDArray[np.bool_], tuple[FloatArray, FloatArray]]]:
+        """The atoms of each cell of several atoms, and `stick` of the cell's angles."""
         cells = self.model.reference.cells
         for j, size in enumerate(self.model.reference.sizes):
             if size > 1 and angles.size:

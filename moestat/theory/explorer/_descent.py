@@ -70,7 +70,7 @@ def descend(
             length = float(np.linalg.norm(step))
             gain = float(np.sum(b**2 - (b - S * step) ** 2))
             predicted = r - basis @ (S * step)
-            tried, r1 = _corrected(values, z, step, predicted, (S, basis, Vt), (at, unit), length)
+            candidate, r1 = _correct(values, z, step, predicted, (S, basis, Vt), (at, unit), length)
             root1 = _norm(r1)
             achieved = (root - root1) * (root + root1) / gain if gain > 0.0 else 0.0
             if achieved > 0.75 and length > 0.99 * radius:
@@ -78,7 +78,7 @@ def descend(
             elif achieved < 0.25:
                 radius = 0.4 * length
             if root1 < root:
-                z = tried
+                z = candidate
                 r, J = residuals(z)
                 roots.append(_norm(r))
                 break
@@ -89,7 +89,7 @@ def descend(
     return Descent(z, roots[-1], False)
 
 
-def _corrected(
+def _correct(
     values: Callable[[FloatArray], FloatArray],
     z: FloatArray,
     step: FloatArray,
@@ -102,13 +102,13 @@ def _corrected(
     S, basis, Vt = factors
     at, unit = place
 
-    def reached(total: FloatArray) -> tuple[FloatArray, FloatArray]:
-        tried = z.copy()
-        tried[at] -= unit * (Vt.T @ total)
-        return tried, values(tried)
+    def evaluate(total: FloatArray) -> tuple[FloatArray, FloatArray]:
+        candidate = z.copy()
+        candidate[at] -= unit * (Vt.T @ total)
+        return candidate, values(candidate)
 
     total = step
-    best = reached(total)
+    best = evaluate(total)
     goal, least = _norm(predicted), _norm(best[1])
     reach = length
     for _ in range(_CORRECTIONS):
@@ -116,7 +116,7 @@ def _corrected(
         if not least > 1.05 * goal or not np.isfinite(least):
             break
         total = total + _restricted(S, basis.T @ (best[1] - predicted), reach)
-        trial = reached(total)
+        trial = evaluate(total)
         norm = _norm(trial[1])
         if not norm < 0.7 * least:
             best, least = (trial, norm) if norm < least else (best, least)

@@ -10,14 +10,17 @@ compared with plain values of densities at 50 digits.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from moestat.kernels.atom import build_atom
 from moestat.theory.explorer._model import Deviation, Model
+
+_Atom = tuple[np.ndarray, Any, int]
+"""Parameters of an atom, the logarithm of its relative mass, and its cell."""
 
 
 def exact_root(model: Model, deviation: Deviation, digits: int = 50) -> float:
@@ -50,7 +53,7 @@ class _Exact:
             )
             self.block = copy(block)
 
-    def root(self, deviation: Deviation) -> Any:
+    def root(self, deviation: Deviation) -> SupportsFloat:
         """Root of the mean square at the nodes."""
         model, nodes = self.model, self.model.nodes
         fitted = self._measure(deviation)
@@ -64,7 +67,7 @@ class _Exact:
         roots = [np.array([self.mp.sqrt(v) for v in self._density(*m)]) for m in (fitted, truth)]
         return self.mp.sqrt(np.sum(weight * (roots[0] - roots[1]) ** 2) / 2)
 
-    def _measure(self, deviation: Deviation) -> Any:
+    def _measure(self, deviation: Deviation) -> tuple[Sequence[_Atom], np.ndarray]:
         """Atoms with the logs of their relative masses and their cells, and shared parameters."""
         model, number = self.model, self.number
         reference = model.reference
@@ -78,7 +81,7 @@ class _Exact:
         shared = number(model.truth_family.split(model.truth)[1]) + number(deviation.shared)
         return list(zip(atoms, logs, reference.cells, strict=True)), shared
 
-    def _atom(self, atom: Any, shared: Any) -> tuple[Any, Any]:
+    def _atom(self, atom: np.ndarray, shared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log-score and log-density, or mean, of one atom at every row."""
         model = self.model
         # Products of inputs keep their float coefficients.
@@ -87,7 +90,7 @@ class _Exact:
         n, layout = eta.shape[1], model.family.layout
         low = phi[: 1 + model.family.n_features]
 
-        def scratch(rows: int) -> Any:
+        def scratch(rows: int) -> np.ndarray:
             return np.full((rows, n), self.mp.mpf(0), dtype=object)
 
         a, value = scratch(1)[0], scratch(1)[0]
@@ -109,14 +112,14 @@ class _Exact:
         )
         return a, value
 
-    def _function(self, atoms: Any, shared: Any) -> Any:
+    def _function(self, atoms: Sequence[_Atom], shared: np.ndarray) -> np.ndarray:
         total = 0
         for atom, _, _ in atoms:
             a, mean = self._atom(atom, shared)
             total = total + np.array([self.mp.exp(v) for v in a]) * mean
-        return total
+        return np.asarray(total)
 
-    def _density(self, atoms: Any, shared: Any) -> Any:
+    def _density(self, atoms: Sequence[_Atom], shared: np.ndarray) -> np.ndarray:
         joint, gates = 0, 0
         for atom, log_mass, cell in atoms:
             a, value = self._atom(atom, shared)
@@ -125,11 +128,11 @@ class _Exact:
             gate = np.array([self.mp.exp(v + log_mass) for v in a]) * active
             gates = gates + gate
             joint = joint + gate * np.array([self.mp.exp(v) for v in value])
-        return joint / gates
+        return np.asarray(joint / gates)
 
 
 def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Copies functions, and what they call all the way down, with mpmath's lowest arithmetic."""
+    """A function that copies functions, with all that they call, to the arithmetic of mpmath."""
     one = mp.mpf(1)
     lowest: dict[str, Any] = {
         "exp": mp.exp,
@@ -141,7 +144,7 @@ def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         "math": types.SimpleNamespace(sqrt=mp.sqrt, erfc=mp.erfc, inf=mp.inf),
     }
 
-    def inner(value: Any) -> Any:
+    def inner(value: object) -> object:
         of_library = isinstance(value, types.FunctionType) and value.__module__.startswith(
             "moestat"
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
@@ -28,7 +28,7 @@ _MOST_INPUTS = 2
 _SAME = 1e-10  # a loss below is 0
 
 
-def deviation_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
+def deviation_loss(loss: str | Mapping[str, object] | VoronoiLoss) -> VoronoiLoss:
     """The loss with all exponents 1: a sum of deviations, whatever the cells.
 
     The exponent r of d against it is the order of the worst deviation: an estimate whose density
@@ -58,8 +58,8 @@ def deviation_loss(loss: str | Mapping[str, Any] | VoronoiLoss) -> VoronoiLoss:
 def explore(
     family: Family,
     truth_family: Family,
-    truth: Any,
-    loss: str | Mapping[str, Any] | VoronoiLoss,
+    truth: ArrayLike,
+    loss: str | Mapping[str, object] | VoronoiLoss,
     radii: Sequence[float],
     *,
     design: Design | None = None,
@@ -237,10 +237,10 @@ def _moves(coordinates: Coordinates, z: FloatArray, reference: Reference) -> dic
     """Largest deviation of each block in each cell."""
     moves: dict[str, float] = {}
     values, cells = coordinates.deviations(z), coordinates.cells_by_name()
-    for name, value, cell, shown in zip(
+    for name, value, cell, is_deviation in zip(
         coordinates.names, values, cells, coordinates.is_deviation, strict=True
     ):
-        if not shown:
+        if not is_deviation:
             continue
         block = name.split("[")[0].removeprefix("log ")
         size = reference.sizes[cell] if cell >= 0 else 0

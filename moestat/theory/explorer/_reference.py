@@ -44,8 +44,8 @@ def cell_sizes(k: int, true_k: int) -> Iterator[tuple[int, ...]]:
         yield (k,)
         return
     for first in range(1, k - true_k + 2):
-        for rest in cell_sizes(k - first, true_k - 1):
-            yield (first, *rest)
+        for sizes in cell_sizes(k - first, true_k - 1):
+            yield (first, *sizes)
 
 
 def _offsets(family: Family) -> dict[str, IntArray]:

@@ -181,13 +181,13 @@ class Exploration:
             return ""
         last, powers = self.rungs[-1], self.powers
         largest = max(last.moves.values(), default=0.0)
-        shown = sorted(
+        moves = sorted(
             ((size, name) for name, size in last.moves.items() if size > 1e-3 * largest),
             reverse=True,
         )
         return "; ".join(
             f"{name} {size:.2g}" + (f" ~ D^{powers[name]:.2f}" if name in powers else "")
-            for size, name in shown[:6]
+            for size, name in moves[:6]
         )
 
     def table(self) -> str:

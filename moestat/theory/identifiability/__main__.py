@@ -8,19 +8,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from moestat.theory.identifiability.conditions import CONDITIONS, check_condition
 from moestat.theory.identifiability.dependencies import find_dependencies
 
 
-def table(text: str) -> str | dict[str, Any]:
+def table(text: str) -> str | dict[str, object]:
     """``name:key=value,...`` as a name or a table of a gate or expert."""
-    name, _, rest = text.partition(":")
-    if not rest:
+    name, _, options_text = text.partition(":")
+    if not options_text:
         return name
-    options: dict[str, Any] = {"name": name}
-    for part in rest.split(","):
+    options: dict[str, object] = {"name": name}
+    for part in options_text.split(","):
         key, equals, value = part.partition("=")
         if not equals:
             raise ValueError(f"option {part!r} of {name!r} must be written key=value")

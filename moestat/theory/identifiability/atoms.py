@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 
 from moestat.base.registry import configured
-from moestat.base.types import Channel, Expert, FloatArray, Gate, Likelihood
+from moestat.base.types import Channel, Encoded, Expert, FloatArray, Gate, Likelihood
 from moestat.base.validate import positive_int
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
@@ -49,11 +48,11 @@ class Jet:
         )
 
 
-def _through(block: Callable[..., None], inner: Sequence[Jet], *reads: Any) -> Jet:
-    """A registered block as a function of inner ones, and of what else it reads."""
+def _through(block: Callable[..., None], inner: Sequence[Jet], *features: np.ndarray) -> Jet:
+    """A registered block as a function of inner functions, and of features or responses."""
     C, n = len(inner), inner[0].value.size
     value, d1, d2 = np.empty(n), np.zeros((C, n)), np.zeros((C * (C + 1) // 2, n))
-    block(np.stack([jet.value for jet in inner]), *reads, n, 2, value, d1, d2)
+    block(np.stack([jet.value for jet in inner]), *features, n, 2, value, d1, d2)
     first = sum(d * jet.first for d, jet in zip(d1, inner, strict=True))
     second = sum(d * jet.second for d, jet in zip(d1, inner, strict=True))
     for c, one in enumerate(inner):
@@ -163,7 +162,7 @@ class Atom:
 
     def samples(
         self, n: int, rng: np.random.Generator, theta: FloatArray
-    ) -> tuple[FloatArray, Any]:
+    ) -> tuple[FloatArray, Encoded | None]:
         """A random design: inputs (d, n') and encoded responses (n',), or None without any.
 
         Inputs are normal with standard deviation 2; at each all classes are taken, or one
@@ -215,7 +214,9 @@ class Atom:
         """Derivatives of the weight before normalisation, divided by it."""
         return self._log_weight(self._channel_jets(theta, X), X).relative()
 
-    def functions(self, theta: FloatArray, X: FloatArray, y: Any) -> tuple[FloatArray, Jet]:
+    def functions(
+        self, theta: FloatArray, X: FloatArray, y: Encoded | None
+    ) -> tuple[FloatArray, Jet]:
         """The function of the atom at X (d, n) as a factor and a jet: ``exp(factor) * jet``.
 
         Derivatives of the jet are those of the function divided by ``exp(factor)``; with two
@@ -229,14 +230,15 @@ class Atom:
         channels_of_law = list(channels[n_gate:])
         if self.expert.block is not None:
             channels_of_law = [self._mean(channels), *channels_of_law[n_mean:]]
+        assert y is not None
         # The Gaussian block reads one variance for all samples, and so it is here.
         total = log_weight + _through(self.likelihood.block, channels_of_law, y)
         return total.value, total.relative()
 
 
 def atom_of(
-    gate: str | Mapping[str, Any],
-    expert: str | Mapping[str, Any],
+    gate: str | Mapping[str, object],
+    expert: str | Mapping[str, object],
     likelihood: str = "least-squares",
     *,
     n_features: int = 1,

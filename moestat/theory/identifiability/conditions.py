@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement, product
-from typing import Any
 
 import numpy as np
 
@@ -150,7 +149,7 @@ class ConditionCheck:
 
 def check_condition(
     condition: str,
-    expert: str | Mapping[str, Any],
+    expert: str | Mapping[str, object],
     *,
     n_features: int = 1,
     exact: bool | None = None,

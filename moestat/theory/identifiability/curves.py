@@ -57,7 +57,7 @@ def tangent(target: Target, theta: FloatArray) -> Tangent:
 
 
 def descend(target: Target, start: FloatArray) -> FloatArray | None:
-    """The member that Levenberg-Marquardt steps lead to from a start, if they lead to one.
+    """The member that Levenberg-Marquardt steps from a start converge to; None without one.
 
     The valleys of weakly identified families are narrow and bent, so each step is corrected to
     second order along itself (geodesic acceleration), and rejected where the correction is large.
@@ -125,7 +125,7 @@ def generic(target: Target, theta: FloatArray, rng: np.random.Generator) -> Floa
 
 
 def project(target: Target, theta: FloatArray, rank: int | None = None) -> FloatArray | None:
-    """The point of the set reached from theta by least corrections; None where it is not.
+    """The point of the set that the smallest corrections of theta reach; None if they fail.
 
     With a rank, that of the set nearby, it is a point of a curve, else a member by itself.
     """
@@ -229,7 +229,7 @@ def _one_side(
 
 
 def joined(target: Target, start: FloatArray, end: FloatArray, rank: int) -> bool:
-    """Whether a path in the set from start comes to end, each step towards it and corrected."""
+    """Whether corrected steps towards `end` lead from `start` to it within the set."""
     at = start
     distance = float(np.linalg.norm(end - at))
     while distance > 1e-3:
@@ -237,8 +237,8 @@ def joined(target: Target, start: FloatArray, end: FloatArray, rank: int) -> boo
         projected = project(target, guess, rank)
         if projected is None:
             return False
-        left = float(np.linalg.norm(end - projected))
-        if left > distance - 0.01 * min(_STEP, distance):
+        remaining = float(np.linalg.norm(end - projected))
+        if remaining > distance - 0.01 * min(_STEP, distance):
             return False
-        at, distance = projected, left
+        at, distance = projected, remaining
     return True

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import combinations_with_replacement
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from moestat.theory.identifiability.relations import (
     follow_from_first_order,
     number,
     sparse_relations,
-    written,
+    write_relation,
 )
 
 
@@ -30,7 +29,7 @@ class Dependencies:
     """Rank of a family of derivatives, and the relations in it by name."""
 
     title: str
-    """Which functions these are."""
+    """Description of the functions."""
     functions: tuple[str, ...]
     """Labels of the functions."""
     rank: Rank
@@ -38,7 +37,7 @@ class Dependencies:
     exact_rank: int | None
     """Rank by exact arithmetic; None without sympy."""
     relations: tuple[Relation, ...]
-    """One for each dependent function."""
+    """One relation for each dependent function."""
     cancellation: Cancellation | None = None
     """Whether atoms that merge can cancel the function to second order; None where that was not
     asked for."""
@@ -77,8 +76,8 @@ class Dependencies:
 
 
 def find_dependencies(
-    gate: str | Mapping[str, Any],
-    expert: str | Mapping[str, Any],
+    gate: str | Mapping[str, object],
+    expert: str | Mapping[str, object],
     likelihood: str = "least-squares",
     *,
     n_features: int = 1,
@@ -162,7 +161,7 @@ def find_dependencies(
 
 
 def _cancellation(family: Derivatives, seed: int) -> Cancellation:
-    """What merging atoms can cancel.
+    """Whether merging atoms can cancel the function to second order.
 
     A mass adds the function itself.  Where weights are divided by their sum, numerator and
     denominator must cancel both: relations count that hold for the function and for the weight.
@@ -179,7 +178,7 @@ def _cancellation(family: Derivatives, seed: int) -> Cancellation:
     return find_cancellation(family.terms, rank.relations(), atom.names, fixed)
 
 
-def _name(given: str | Mapping[str, Any]) -> str:
+def _name(given: str | Mapping[str, object]) -> str:
     if isinstance(given, str):
         return given
     options = ", ".join(f"{k} {v}" for k, v in given.items() if k != "name")
@@ -202,7 +201,7 @@ def dependencies_among(
     approximate = sparse_relations(draw.columns, draw.rank)
     implied = follow_from_first_order(family.terms, approximate)
     if _use_sympy(exact):
-        relations, exact_rank = _proved(family, approximate, draw.theta)
+        relations, exact_rank = _prove(family, approximate, draw.theta)
     else:
         relations, exact_rank = [number(relation, family.labels) for relation in approximate], None
     marked = tuple(
@@ -214,10 +213,13 @@ def dependencies_among(
     return Dependencies(title, tuple(family.labels), draw.rank, exact_rank, marked)
 
 
-def _proved(
+def _prove(
     family: Derivatives, approximate: Sequence[Mapping[int, float]], theta: FloatArray
 ) -> tuple[list[Relation], int]:
-    """The relations with exact coefficients where these are those of the registered functions."""
+    """The relations, with exact coefficients where the registered functions confirm them.
+
+    The second value is the exact rank.
+    """
     import sympy
 
     from moestat.theory.identifiability.forms import SymbolicAtom
@@ -234,12 +236,12 @@ def _proved(
         ):
             relations.append(number(relation, family.labels))
         else:
-            whole = {**dict(zip(others, exact, strict=True)), last: sympy.Integer(-1)}
-            relations.append(written(whole, family.labels, _formula, exact=True))
+            coefficients = {**dict(zip(others, exact, strict=True)), last: sympy.Integer(-1)}
+            relations.append(write_relation(coefficients, family.labels, _formula, exact=True))
     return relations, forms.rank(columns)
 
 
-def _formula(value: Any) -> str:
+def _formula(value: object) -> str:
     import sympy
 
     return str(sympy.factor(value)).replace("**", "^")

@@ -77,7 +77,7 @@ class Derivatives:
 
     @property
     def held(self) -> dict[str, int]:
-        """Parameters that are held, by name."""
+        """Parameters that are held at a number, by name."""
         return {p.name: self.at[p.block] for p in self.atom.parameters if p.block in self.at}
 
     @property

@@ -1,4 +1,4 @@
-"""Measures far from a truth that have its law: searched from starts that a descent would not reach.
+"""Measures far from a truth with the truth's distribution, searched from special starts.
 
 The explorer searches near a truth.  A bound between all measures can also fail far from it: by an
 expert that is the zero function under a raw gate, by a symmetry, by copies of atoms.  Starts are
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int
@@ -34,7 +34,7 @@ or its expert is 0 to rounding only, in a limit that no compact set holds."""
 
 @dataclass(frozen=True)
 class FarSearch:
-    """What a search for measures far from a truth found.
+    """Result of a search for measures far from a truth.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class FarSearch:
 def find_far(
     family: Family,
     truth_family: Family,
-    truth: Any,
-    loss: str | Mapping[str, Any] | VoronoiLoss,
+    truth: ArrayLike,
+    loss: str | Mapping[str, object] | VoronoiLoss,
     *,
     design: Design | None = None,
     n_starts: int = 12,
@@ -162,7 +162,7 @@ def find_far(
 
 
 def _asleep(target: Target, theta: FloatArray) -> bool:
-    """Whether some atom leaves no trace in the law, to first order, whatever of it moves."""
+    """Whether the distribution does not depend to first order on any parameter of some atom."""
     family = target.family
     size = np.zeros(family.n_params)
     size[target.free] = np.linalg.norm(target.jacobian(theta), axis=0)

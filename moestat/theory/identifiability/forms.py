@@ -19,6 +19,7 @@ from typing import Any
 
 import sympy
 
+from moestat.base.types import Expert, FloatArray, Gate
 from moestat.theory.identifiability.atoms import Atom
 from moestat.theory.identifiability.derivatives import Term
 
@@ -85,17 +86,17 @@ def elementary(expression: Any) -> Any:
     return expression
 
 
-def _neuron(expert: Any, eta: list[Any]) -> Any:
+def _neuron(expert: Expert, eta: list[Any]) -> Any:
     value = ACTIVATIONS[expert.options["activation"]](eta[0])
     return eta[1] * value if len(eta) > 1 else value
 
 
-def _ffn(expert: Any, eta: list[Any]) -> Any:
+def _ffn(expert: Expert, eta: list[Any]) -> Any:
     n_hidden = len(eta) // 2
     return sum(eta[n_hidden + h] * softplus(eta[h]) for h in range(n_hidden))
 
 
-_EXPERTS: dict[str, Callable[[Any, list[Any]], Any]] = {
+_EXPERTS: dict[str, Callable[[Expert, list[Any]], Any]] = {
     "linear": lambda expert, eta: eta[0],
     "polynomial": lambda expert, eta: eta[0] ** expert.options["degree"],
     "activation": _neuron,
@@ -103,25 +104,25 @@ _EXPERTS: dict[str, Callable[[Any, list[Any]], Any]] = {
 }
 
 
-def _score(gate: Any, eta: list[Any], x: list[Any]) -> Any:
+def _score(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
     return eta[-1]
 
 
-def _sigmoid(gate: Any, eta: list[Any], x: list[Any]) -> Any:
+def _sigmoid(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
     return log_sigma(eta[-1])
 
 
-def _euclidean(gate: Any, eta: list[Any], x: list[Any]) -> Any:
+def _euclidean(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
     away = [alpha - place for alpha, place in zip(eta[1:-2], x, strict=True)]
     length = away[0] * sign(away[0]) if len(x) == 1 else norm(*away)
     return log_sigma((length + eta[-2]) / eta[-1])
 
 
-def _competition(gate: Any, eta: list[Any], x: list[Any]) -> Any:
+def _competition(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
     return ACTIVATIONS[gate.options["activation"]](eta[-1])
 
 
-_GATES: dict[str, Callable[[Any, list[Any], list[Any]], Any]] = {
+_GATES: dict[str, Callable[[Gate, list[Any], list[Any]], Any]] = {
     **dict.fromkeys(("softmax", "softmax-top", "softmax-quadratic", "softmax-partial"), _score),
     **dict.fromkeys(("sigmoid", "sigmoid-quadratic", "sigmoid-partial"), _sigmoid),
     "sigmoid-inner": lambda gate, eta, x: log_sigma(eta[1] / eta[2]),
@@ -179,8 +180,8 @@ class SymbolicAtom:
         if of_mean or self.atom.likelihood is None:
             return [(sp.Integer(0) if of_mean else self.log_weight, self.mean)]
         if self._classes:
-            rest = self.log_weight + log_share(*self._responses)
-            return [(rest + value, sp.Integer(1)) for value in (*self._responses, 0)]
+            log_weight = self.log_weight + log_share(*self._responses)
+            return [(log_weight + value, sp.Integer(1)) for value in (*self._responses, 0)]
         variance = self._responses[-1]
         square = (self.y - self.mean) ** 2
         log = self.log_weight - square / (2 * variance) - sp.log(variance) / 2
@@ -237,8 +238,8 @@ class SymbolicAtom:
                 square = sum(value**2 for value in function.args)
             others = [each for each in generators if each != generator]
             relation = generator**2 - square
-            rest = sp.reduced(polynomial.as_expr(), [relation], generator, *others)[1]
-            polynomial = sp.Poly(rest, *generators)
+            remainder = sp.reduced(polynomial.as_expr(), [relation], generator, *others)[1]
+            polynomial = sp.Poly(remainder, *generators)
         return polynomial
 
     def solve(self, target: dict[Any, Any], others: list[dict[Any, Any]]) -> list[Any] | None:
@@ -253,7 +254,7 @@ class SymbolicAtom:
         reduced = field.to_Matrix()
         return [sp.factor(reduced[i, len(others)]) for i in range(len(others))]
 
-    def value(self, coefficient: Any, theta: Any) -> float:
+    def value(self, coefficient: Any, theta: FloatArray) -> float:
         """A coefficient at the parameters (p,)."""
         constants = {name: f.subs(self.at) for name, f in self._constants.items()}
         plain = elementary(coefficient.subs(constants))

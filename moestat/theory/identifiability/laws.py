@@ -1,13 +1,12 @@
-"""How far the law of a parameter is from a given one, as residuals that vanish together."""
+"""Distance of a parameter's distribution from a given one, as residuals."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import Encoded, FloatArray
 from moestat.metrics.information import score_rows
 from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design
@@ -43,7 +42,9 @@ class Target:
         self._true_values = self._values(truth_family, truth, self._X, self._y)
         self._check = self._values(truth_family, truth, self._check_X, self._check_y)
 
-    def _rows(self, nodes: FloatArray, mass: FloatArray) -> tuple[FloatArray, Any, FloatArray]:
+    def _rows(
+        self, nodes: FloatArray, mass: FloatArray
+    ) -> tuple[FloatArray, Encoded | None, FloatArray]:
         """Inputs (d, m), encoded responses and weights of all rows."""
         if self.family.is_regression:
             return np.ascontiguousarray(nodes), None, mass
@@ -59,7 +60,9 @@ class Target:
         X, y, weight = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
         return np.ascontiguousarray(X), y, weight
 
-    def _values(self, family: Family, theta: FloatArray, X: FloatArray, y: Any) -> FloatArray:
+    def _values(
+        self, family: Family, theta: FloatArray, X: FloatArray, y: Encoded | None
+    ) -> FloatArray:
         if y is None:
             return family.regression(theta, X)[0]
         return family.rowwise(theta, X, y)[2]

@@ -1,4 +1,4 @@
-"""Words for parameters that have the law of a truth: what became of each true atom.
+"""Descriptions of parameters with the distribution of a truth, atom by atom.
 
 The names are read off the functions of the atoms, their weights and means on a grid, after the
 parameters were found; the search does not know them.
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import softmax
 
 from moestat.base.types import FloatArray
 from moestat.model.family import Family
+
+T = TypeVar("T")
 
 _SAME = 1e-4  # of the largest value of a function
 _SATURATED = 1e-8
@@ -44,12 +46,12 @@ def _alike(one: FloatArray, other: FloatArray) -> bool:
 def name_representation(
     family: Family, theta: FloatArray, truth_family: Family, truth: FloatArray, X: FloatArray
 ) -> str:
-    """What parameters with the truth's law look like at X (d, n), in terms of the true atoms.
+    """Describe parameters that have the truth's distribution at X (d, n) by the true atoms.
 
-    Such as ``"true atoms 0, 1; 1 dead atom"``; atoms are counted from 0.
+    A description is, for example, ``"true atoms 0, 1; 1 dead atom"``; atoms are counted from 0.
     """
     fit, true = _Functions(family, theta, X), _Functions(truth_family, truth, X)
-    left = list(range(family.n_experts))
+    unexplained = list(range(family.n_experts))
     missing = list(range(truth_family.n_experts))
 
     def same_expert(i: int, j: int) -> bool:
@@ -58,18 +60,18 @@ def name_representation(
     def equal(i: int, j: int) -> bool:
         return _alike(fit.weights[i], true.weights[j]) and same_expert(i, j)
 
-    def mirrored(i: int, j: int) -> str:
+    def name_mirrored(i: int, j: int) -> str:
         """Opposite score and opposite expert of a true atom."""
         opposite = fit.raw and _alike(fit.weights[i], 1.0 - true.weights[j])
         flipped = opposite and _alike(fit.means[i], -true.means[j])
         return f"true atom {j} flipped: opposite score, opposite expert" if flipped else ""
 
-    represented = _take(left, missing, 1, equal)
-    dead = [i for i in left if _vanishes(fit, i)]
-    left = [i for i in left if i not in dead]
-    parts = [*_take(left, missing, 2, partial(_split, fit, true)).values()]
-    parts += _take(left, missing, 1, mirrored).values()
-    same = _take(left, missing, 1, same_expert)
+    represented = _take(unexplained, missing, 1, equal)
+    dead = [i for i in unexplained if _vanishes(fit, i)]
+    unexplained = [i for i in unexplained if i not in dead]
+    parts = [*_take(unexplained, missing, 2, partial(_split, fit, true)).values()]
+    parts += _take(unexplained, missing, 1, name_mirrored).values()
+    same = _take(unexplained, missing, 1, same_expert)
     if represented:
         parts.insert(
             0, f"true atom{'s' * (len(represented) > 1)} {', '.join(map(str, represented))}"
@@ -79,12 +81,12 @@ def name_representation(
     if dead:
         kind = "dead atom" if fit.regression else "atom of weight 0 to rounding"
         parts.append(f"{len(dead)} {kind.replace('atom', 'atoms', len(dead) > 1)}")
-    constant = [i for i in left if np.ptp(fit.weights[i]) < _SAME]
+    constant = [i for i in unexplained if np.ptp(fit.weights[i]) < _SAME]
     if constant:
-        left = [i for i in left if i not in constant]
+        unexplained = [i for i in unexplained if i not in constant]
         full = all(fit.weights[i].min() > 1.0 - _SATURATED for i in constant)
         parts.append("an atom with a saturated gate" if full else "an atom with a constant gate")
-    if left or missing:
+    if unexplained or missing:
         parts.append("atoms without a name")
     return "; ".join(parts)
 
@@ -96,27 +98,27 @@ def _vanishes(fit: _Functions, i: int) -> bool:
 
 
 def _take(
-    left: list[int], missing: list[int], size: int, test: Callable[..., Any]
-) -> dict[int, Any]:
-    """True atoms j that some fitted atoms stand for, and what ``test(*fitted, j)`` says of them.
+    unexplained: list[int], missing: list[int], size: int, test: Callable[..., T]
+) -> dict[int, T]:
+    """True atoms j that `size` fitted atoms represent, with the result of ``test(*fitted, j)``.
 
-    Both are taken off the lists.
+    The atoms are removed from both lists.
     """
     represented = {}
     for j in list(missing):
-        for fitted in combinations(left, size):
+        for fitted in combinations(unexplained, size):
             word = test(*fitted, j)
             if word:
                 represented[j] = word
                 missing.remove(j)
                 for i in fitted:
-                    left.remove(i)
+                    unexplained.remove(i)
                 break
     return represented
 
 
 def _split(fit: _Functions, true: _Functions, one: int, two: int, j: int) -> str:
-    """How two atoms make up true atom j; empty if they do not."""
+    """How two fitted atoms add up to true atom j, in words; empty if they do not."""
     pair = (one, two)
     same_expert = all(_alike(fit.means[i], true.means[j]) for i in pair)
     if same_expert and _alike(fit.weights[one] + fit.weights[two], true.weights[j]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from moestat.base.types import FloatArray, Seed
@@ -58,7 +58,7 @@ class Orbit:
     """A connected set of parameters with the law of the truth, as far as was found."""
 
     name: str
-    """What became of the true atoms."""
+    """Description of the member by the true atoms."""
     dimension: int
     """Dimension of the null space of the information at `theta`."""
     gap: float
@@ -68,7 +68,7 @@ class Orbit:
     theta: FloatArray = field(repr=False)
     """A member (P,)."""
     changes: str
-    """Of an isolated one, the parameters that differ from the truth's; empty for the truth."""
+    """For an isolated orbit, the parameters that differ from the truth's; empty for the truth."""
     directions: tuple[Direction, ...]
     """A basis of the null space, each followed."""
     discrepancy: float
@@ -93,7 +93,7 @@ class Orbit:
 
 @dataclass(frozen=True)
 class OrbitSearch:
-    """What a search for other parameters with the same law found."""
+    """Result of a search for other parameters with the same distribution."""
 
     title: str
     """Family, truth and design."""
@@ -123,7 +123,7 @@ class OrbitSearch:
 
 def find_orbits(
     family: Family,
-    truth: Any,
+    truth: ArrayLike,
     design: Design | None = None,
     *,
     truth_family: Family | None = None,
@@ -208,9 +208,9 @@ def find_orbits(
         f"{family.gate.name} gate, {family.expert.name} expert, {family.likelihood.name},"
         f" k* = {source.n_experts}, k = {family.n_experts}, d = {family.n_features}"
     )
-    first, rest = (members[:1], members[1:]) if source == family else ([], members)
-    rest.sort(key=lambda member: -member.hits)
-    orbits = tuple(_orbit(target, member, reach) for member in [*first, *rest])
+    true_orbit, others = (members[:1], members[1:]) if source == family else ([], members)
+    others.sort(key=lambda member: -member.hits)
+    orbits = tuple(_orbit(target, member, reach) for member in [*true_orbit, *others])
     return OrbitSearch(title, orbits, len(starts), reached)
 
 

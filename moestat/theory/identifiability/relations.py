@@ -86,9 +86,9 @@ def _circuits(scaled: FloatArray, used: Sequence[int], count: int) -> list[dict[
         vector = np.zeros(scaled.shape[1])
         vector[list(relation)] = list(relation.values())
         vector /= np.linalg.norm(vector)
-        rest = vector - basis @ (basis.T @ vector)
-        if np.linalg.norm(rest) > 1e-6:
-            basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
+        residual = vector - basis @ (basis.T @ vector)
+        if np.linalg.norm(residual) > 1e-6:
+            basis = np.column_stack([basis, residual / np.linalg.norm(residual)])
             chosen.append(relation)
         if len(chosen) == count:
             break
@@ -118,7 +118,7 @@ def follow_from_first_order(
     """Which relations follow by differentiating those of first order.
 
     Differentiating ``sum c_j d_j u = 0`` once more gives ``sum c_j d_j d_k u`` and terms of first
-    order; so the parts of second order tell.
+    order, so that only the parts of second order are compared.
     """
     p = 1 + max((j for term in terms for j in term.at), default=0)
     if any(term.product for term in terms):
@@ -140,11 +140,11 @@ def follow_from_first_order(
     known = [(each + each.T).ravel() for each in outer]
     follows = []
     for square in parts:
-        rest = target = square.ravel() / (np.linalg.norm(square) or 1.0)
+        residual = target = square.ravel() / (np.linalg.norm(square) or 1.0)
         if known:
             basis = np.stack(known, axis=1)
-            rest = target - basis @ np.linalg.lstsq(basis, target, rcond=None)[0]
-        follows.append(bool(square.any() and np.linalg.norm(rest) < 1e-6))
+            residual = target - basis @ np.linalg.lstsq(basis, target, rcond=None)[0]
+        follows.append(bool(square.any() and np.linalg.norm(residual) < 1e-6))
         if square.any() and not follows[-1]:
             known.append(target)
     return follows
@@ -152,13 +152,13 @@ def follow_from_first_order(
 
 def number(relation: Mapping[int, float], labels: Sequence[str]) -> Relation:
     """A relation with its numerical coefficients."""
-    return written(relation, labels, lambda value: f"{value:.6g}", exact=False)
+    return write_relation(relation, labels, lambda value: f"{value:.6g}", exact=False)
 
 
-def written(
+def write_relation(
     relation: Mapping[int, Any], labels: Sequence[str], text: Callable[[Any], str], exact: bool
 ) -> Relation:
-    """A relation solved for the function that gives the shortest text, the last one of equals."""
+    """Solve a relation for the function that gives the shortest text, the last one among ties."""
     solved = [
         Relation(
             labels[j],
