@@ -1,4 +1,4 @@
-"""Modules that have moved, under the names that pickles and programmes of before know."""
+"""Old names of modules that have moved, for pickles and programmes that use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 __all__ = ["Moved"]
 
@@ -40,17 +39,17 @@ _TARGETS = {
 
 def _target(name: str) -> str | None:
     """The present name of a module, if it has moved."""
-    rest = name.removeprefix(_HOME)
-    if rest == name:
+    path = name.removeprefix(_HOME)
+    if path == name:
         return None
     for old, new in _TARGETS.items():
-        if rest == old or rest.startswith(f"{old}."):
-            return _HOME + new + rest[len(old) :]
+        if path == old or path.startswith(f"{old}."):
+            return _HOME + new + path[len(old) :]
     return None
 
 
 class Moved(MetaPathFinder, Loader):
-    """Finds a module by its old name, and gives the very module that has another one now."""
+    """Finds a module by its old name and returns the module with the present name."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -64,6 +63,8 @@ class Moved(MetaPathFinder, Loader):
         spec.loader_state = module.__spec__
         return module
 
-    def exec_module(self, module: Any) -> None:
+    def exec_module(self, module: ModuleType) -> None:
         """Nothing to run; the module keeps its own specification."""
-        module.__spec__ = module.__spec__.loader_state
+        spec = module.__spec__
+        assert spec is not None
+        module.__spec__ = spec.loader_state

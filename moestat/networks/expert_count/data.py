@@ -6,7 +6,6 @@ Source: Duy et al. (n.d.), Definition 1, after Chen et al. (2022).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +190,7 @@ class PatchData:
             ("basis", (n, STRUCTURED), (0, d - 1)),
             ("noise_position", (n, noisy), (0, P - 1)),
         ):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), shape, *ends))
+            object.__setattr__(self, name, _integers(name, getattr(self, name), shape, *ends))
         for name, shape in (("amplitude", (n, STRUCTURED)), ("noise", (n, noisy, d))):
             object.__setattr__(self, name, _finite(name, getattr(self, name), shape))
         if not n:
@@ -219,14 +218,14 @@ class PatchData:
         return x
 
 
-def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+def _shaped(name: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     array = as_plain_array(name, value)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
     return array
 
 
-def _whole(name: str, value: Any, shape: tuple[int, ...], low: int, high: int) -> IntArray:
+def _integers(name: str, value: object, shape: tuple[int, ...], low: int, high: int) -> IntArray:
     array = _shaped(name, value, shape)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold whole numbers, got {short(array)}")
@@ -235,7 +234,7 @@ def _whole(name: str, value: Any, shape: tuple[int, ...], low: int, high: int) -
     return array.astype(np.int64, copy=False)
 
 
-def _finite(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+def _finite(name: str, value: object, shape: tuple[int, ...]) -> FloatArray:
     array = _shaped(name, value, shape)
     if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
         raise ValueError(f"{name} must hold finite numbers, got {short(array)}")
@@ -243,7 +242,7 @@ def _finite(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
     return np.asarray(array, dtype=np.float64).view(np.ndarray)
 
 
-def _interval(name: str, value: Any) -> tuple[float, float]:
+def _interval(name: str, value: object) -> tuple[float, float]:
     pair = tuple(value) if isinstance(value, (list, tuple)) else ()
     if len(pair) != 2:
         raise ValueError(f"{name} must be a pair (low, high), got {short(value)}")

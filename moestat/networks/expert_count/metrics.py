@@ -6,9 +6,9 @@ Source: Duy et al. (n.d.), (7) and Theorem 1.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
@@ -99,8 +99,8 @@ def evaluate(network: Network, weights: Weights, data: PatchData) -> Evaluation:
     return evaluate_on(_passes(network, weights, data), weights)
 
 
-def _passes(network: Any, weights: Any, data: Any) -> Passes:
-    """Passes, once it is sure that the three belong together."""
+def _passes(network: Network, weights: Weights, data: PatchData) -> Passes:
+    """Passes of a network over data, after a check that network, weights and data match."""
     check_kind("network", network, Network, "a Network")
     check_kind("data", data, PatchData, "PatchData")
     network.check(weights, data.law.n_patches, data.law.n_features)
@@ -108,7 +108,7 @@ def _passes(network: Any, weights: Any, data: Any) -> Passes:
 
 
 def evaluate_on(passes: Passes, weights: Weights) -> Evaluation:
-    """`evaluate` on a sample that passes are ready for."""
+    """As `evaluate`, on a sample for which passes have been prepared."""
     data = passes.data
     passes.route(weights.router)
     loss = passes.experts(weights.experts, np.zeros_like(weights.experts))
@@ -143,8 +143,8 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
     for m in range(network.n_experts):
         passes.send(m)
         passes.experts(weights.experts, unused)
-        wrong = data.label * passes.output <= 0
-        wrong_by_cluster = np.bincount(data.cluster, wrong, minlength=data.law.n_clusters)
+        is_wrong = data.label * passes.output <= 0
+        wrong_by_cluster = np.bincount(data.cluster, is_wrong, minlength=data.law.n_clusters)
         errors[:, m] = np.divide(
             wrong_by_cluster, counts, out=np.full(len(counts), np.nan), where=counts > 0
         )
@@ -152,7 +152,7 @@ def expert_errors(network: Network, weights: Weights, data: PatchData) -> FloatA
 
 
 @door()
-def dispatch_entropy(dispatch: Any) -> float:
+def dispatch_entropy(dispatch: ArrayLike) -> float:
     """Entropy of the clusters that an expert gets, averaged over the examples.
 
     Parameters

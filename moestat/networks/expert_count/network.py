@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from moestat.base.door import doors
 from moestat.base.memory import check_room
 from moestat.base.registry import Maker, Registry
-from moestat.base.types import Seed
+from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import (
     as_generator,
     as_plain_array,
@@ -41,10 +40,10 @@ class Weights:
         Weights Theta of the router.
     """
 
-    experts: NDArray[Any]
-    router: NDArray[Any]
+    experts: NDArray[np.floating]
+    router: NDArray[np.floating]
 
-    def astype(self, dtype: Any) -> Weights:
+    def astype(self, dtype: DTypeLike) -> Weights:
         """A copy in another precision."""
         return Weights(self.experts.astype(dtype), self.router.astype(dtype))
 
@@ -52,8 +51,8 @@ class Weights:
 def equal_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
     """One standard normal vector per neuron, the same in every block: Duy et al. (n.d.), (2)."""
     n_experts, n_blocks, n_neurons, d = shape
-    drawn = rng.standard_normal((n_experts, 1, n_neurons, d))
-    return np.repeat(drawn, n_blocks, axis=1)
+    vectors = rng.standard_normal((n_experts, 1, n_neurons, d))
+    return np.repeat(vectors, n_blocks, axis=1)
 
 
 def independent_weights(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -156,11 +155,13 @@ class Network:
         blocks = EXPERTS[self.expert].n_blocks(n_patches)
         shape = (self.n_experts, blocks, self.n_neurons, n_features)
         check_room(16 * math.prod(shape), f"n_experts, n_neurons, n_features: weights {shape}")
-        draw: Callable[..., Any] = INITIALISATIONS[self.initialisation].make
+        draw: Callable[..., FloatArray] = INITIALISATIONS[self.initialisation].make
         experts = self.sigma_0 * draw(shape, as_generator(rng))
         return Weights(experts, np.zeros(self._router_shape(n_patches, n_features)))
 
-    def check(self, weights: Any, n_patches: int, n_features: int, name: str = "weights") -> None:
+    def check(
+        self, weights: Weights, n_patches: int, n_features: int, name: str = "weights"
+    ) -> None:
         """Raise unless these are weights of this network for data of such patches.
 
         Compiled loops trust the sizes.

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from moestat.networks.expert_count.data import PatchData
 
@@ -32,32 +31,32 @@ class Packed:
     """Number (N,) of each sample in the data; 0 for empty ones."""
     bounds: NDArray[np.int64]
     """First sample of each block, and N: (B + 1,)."""
-    columns: NDArray[Any]
+    columns: NDArray[np.floating]
     """Noise patches (N (P - 3) d,) block by block, each as (P - 3, d, width): for the router."""
-    rows: NDArray[Any]
+    rows: NDArray[np.floating]
     """Noise patches (N, P - 3, d) sample by sample: for the experts."""
     slots: NDArray[np.int64]
     """Positions (N, P - 3) of the noise patches."""
     position: NDArray[np.int64]
     basis: NDArray[np.int64]
-    amplitude: NDArray[Any]
+    amplitude: NDArray[np.floating]
     """Structured patches (3, N), as in the data."""
-    label: NDArray[Any]
+    label: NDArray[np.floating]
     """-1, 1, or 0 for empty samples, (N,)."""
 
 
-def pack(data: PatchData, dtype: Any) -> Packed:
+def pack(data: PatchData, dtype: DTypeLike) -> Packed:
     """The samples of `data` for row programmes, in float32 or float64."""
     filled, bounds = _arrange(data.noise_position)
     real = filled >= 0
     order = np.where(real, filled, 0)
 
-    def packed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-        gathered = values[order].astype(kind)
+    def gather(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+        gathered = values[order].astype(dtype)
         gathered[~real] = 0
         return gathered
 
-    rows = packed(data.noise, dtype)
+    rows = gather(data.noise, dtype)
     columns = [rows[start:stop].transpose(1, 2, 0).ravel() for start, stop in pairwise(bounds)]
     return Packed(
         order=order,
@@ -65,10 +64,10 @@ def pack(data: PatchData, dtype: Any) -> Packed:
         columns=np.concatenate(columns),
         rows=rows,
         slots=data.noise_position[order],
-        position=np.ascontiguousarray(packed(data.position, np.int64).T),
-        basis=np.ascontiguousarray(packed(data.basis, np.int64).T),
-        amplitude=np.ascontiguousarray(packed(data.amplitude, dtype).T),
-        label=packed(data.label, dtype),
+        position=np.ascontiguousarray(gather(data.position, np.int64).T),
+        basis=np.ascontiguousarray(gather(data.basis, np.int64).T),
+        amplitude=np.ascontiguousarray(gather(data.amplitude, dtype).T),
+        label=gather(data.label, dtype),
     )
 
 

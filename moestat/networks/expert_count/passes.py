@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from moestat.networks.expert_count.activations import activation
 from moestat.networks.expert_count.data import PatchData
@@ -22,7 +20,7 @@ __all__ = ["Passes"]
 class Passes:
     """Passes of one network over one sample, in buffers of float32 or float64."""
 
-    def __init__(self, network: Network, data: PatchData, dtype: Any) -> None:
+    def __init__(self, network: Network, data: PatchData, dtype: DTypeLike) -> None:
         self.packed = pack(data, dtype)
         self.network, self.data = network, data
         self._real = self.packed.label != 0
@@ -41,7 +39,7 @@ class Passes:
 
     def route(
         self,
-        theta: NDArray[Any],
+        theta: NDArray[np.floating],
         noise: tuple[int, int] | None = None,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
@@ -75,7 +73,7 @@ class Passes:
         self._chosen[:] = expert
         self._gate[:] = 1
 
-    def experts(self, weights: NDArray[Any], gradient: NDArray[Any]) -> float:
+    def experts(self, weights: NDArray[np.floating], gradient: NDArray[np.floating]) -> float:
         """Mean loss at the present routes; adds to the gradient in the experts' weights."""
         packed = self.packed
         sort_by_expert(self._chosen, packed.label, self._starts, self._members)
@@ -96,7 +94,7 @@ class Passes:
             *self._z,
         )
 
-    def router(self) -> NDArray[Any]:
+    def router(self) -> NDArray[np.floating]:
         """Gradient in theta of the loss at the present routes; uses the gates up."""
         packed, gradient = self.packed, np.zeros_like(self._theta)
         router_gradient(
@@ -126,16 +124,16 @@ class Passes:
         return self._in_order(self._chosen)
 
     @property
-    def gate(self) -> NDArray[Any]:
-        """The gate of that expert."""
+    def gate(self) -> NDArray[np.floating]:
+        """The gate of the chosen expert of each sample."""
         return self._in_order(self._gate)
 
     @property
-    def output(self) -> NDArray[Any]:
-        """Its output f, without the gate."""
+    def output(self) -> NDArray[np.floating]:
+        """The output f of the chosen expert of each sample, without the gate."""
         return self._in_order(self._output)
 
-    def _in_order(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _in_order(self, values: np.ndarray) -> np.ndarray:
         ordered = np.empty(self.data.size, values.dtype)
         ordered[self.packed.order[self._real]] = values[self._real]
         return ordered

@@ -1,4 +1,4 @@
-"""Training: full-batch steps with noisy routing, and what is measured on the way."""
+"""Training: full-batch steps with noisy routing, and measurements during training."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class SMoE(nn.Module):
         self._pending: list[Tensor] = []
         self._blind = False
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """The layer without what belongs to one pass: copies and files hold no graph."""
         return self.__dict__ | {"_pending": [], "_blind": False, "last": None, "trace": None}
 
@@ -214,8 +214,8 @@ class SMoE(nn.Module):
         """Sizes and weights, for the representation of a model."""
         named = {"top_k": self.top_k, "balance": self.balance, "z": self.z}
         named |= {"jitter": self.jitter, "capacity": self.capacity or 0}
-        shown = [f"{name}={value:g}" for name, value in named.items() if value]
-        return ", ".join([*shown, *([f"competing={self.competing}"] if self.competes else [])])
+        parts = [f"{name}={value:g}" for name, value in named.items() if value]
+        return ", ".join([*parts, *([f"competing={self.competing}"] if self.competes else [])])
 
     def score(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """The router's scores (T, N) of rows (T, d)."""
@@ -338,9 +338,9 @@ class SMoE(nn.Module):
         plan = plan_dispatch(decision.chosen, self.experts.n_experts)  # type: ignore[reportCallIssue]
         weights = decision.weights
         if self.capacity is not None:
-            most = math.ceil(self.capacity * plan.order.shape[0] / self.experts.n_experts)
+            room = math.ceil(self.capacity * plan.order.shape[0] / self.experts.n_experts)
             first = plan.counts.cumsum(0) - plan.counts
-            weights = weights * (plan.places - first[decision.chosen] < most)
+            weights = weights * (plan.places - first[decision.chosen] < room)
         row = plan.order // self.top_k
         if rows.device.type != "cpu" or transforms():
             answers = self.experts(rows.index_select(0, row), plan.counts)

@@ -24,14 +24,14 @@ def _mean(values: Tensor) -> Tensor:
     return values.sum() / torch.sym_max(values.numel(), 1)
 
 
-def _whole(values: Tensor) -> Tensor:
+def _at_least_single(values: Tensor) -> Tensor:
     """In single precision at least: in half of it counts and squares overflow."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _top_softmax(scores: Tensor, top_k: int) -> Tensor:
     """``softmax(TopK(s))``, zero outside the K largest."""
-    scores = _whole(scores)
+    scores = _at_least_single(scores)
     values, chosen = scores.topk(top_k, dim=-1)
     return torch.zeros_like(scores).scatter(-1, chosen, values.softmax(-1))
 
@@ -62,7 +62,7 @@ def distillation_loss(routed: Tensor, competed: Tensor, winners: Tensor, alpha: 
     >>> round(distillation_loss(routed, competed, torch.tensor([[0]]), 0.1).item(), 6)
     0.275
     """
-    errors = (_whole(routed) - _whole(competed)).square()
+    errors = (_at_least_single(routed) - _at_least_single(competed)).square()
     return _mean(errors) + float(alpha) * _mean(errors.gather(1, winners))
 
 
@@ -91,8 +91,8 @@ def diversity_loss(outputs: Tensor) -> Tensor:
     """
     top_k = outputs.shape[-2]
     if top_k == 1:
-        return _whole(outputs).new_zeros(())
-    unit = functional.normalize(_whole(outputs), dim=-1)
+        return _at_least_single(outputs).new_zeros(())
+    unit = functional.normalize(_at_least_single(outputs), dim=-1)
     cosines = unit @ unit.transpose(-1, -2)
     pairs = cosines.sum((-1, -2)) - cosines.diagonal(dim1=-2, dim2=-1).sum(-1)
     return _mean(pairs) / (top_k * (top_k - 1))
@@ -128,7 +128,7 @@ def load_of(chosen: Tensor, scores: Tensor) -> Tensor:
     """Shares (N,) of all choices (T, K) of each expert, of scores (T, N); 0 where none are."""
     flat = chosen.reshape(-1)
     counts = flat.new_zeros(scores.shape[-1]).scatter_add(0, flat, torch.ones_like(flat))
-    return counts.to(_whole(scores).dtype) / counts.sum().clamp_min(1)
+    return counts.to(_at_least_single(scores).dtype) / counts.sum().clamp_min(1)
 
 
 @door()
@@ -153,7 +153,7 @@ def balance_loss(scores: Tensor, chosen: Tensor) -> Tensor:
     >>> balance_loss(torch.zeros(2, 2), torch.tensor([[0], [1]])).item()
     1.0
     """
-    scores, n_experts = _whole(scores), scores.shape[-1]
+    scores, n_experts = _at_least_single(scores), scores.shape[-1]
     shares = load_of(chosen, scores)
     means = scores.softmax(-1).sum(0) / torch.sym_max(scores.shape[0], 1)
     return n_experts * (shares * means).sum()
@@ -178,4 +178,4 @@ def z_loss(scores: Tensor) -> Tensor:
     >>> round(z_loss(torch.zeros(3, 2)).item(), 6)
     0.480453
     """
-    return _mean(_whole(scores).logsumexp(-1).square())
+    return _mean(_at_least_single(scores).logsumexp(-1).square())

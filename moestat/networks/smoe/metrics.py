@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -93,7 +92,7 @@ def _members(first: Tensor, second: Tensor) -> Tensor:
 
 
 @door()
-def observe_routing(model: nn.Module, *inputs: Any) -> list[Routing]:
+def observe_routing(model: nn.Module, *inputs: object) -> list[Routing]:
     """The routing of every layer on some inputs, in evaluation mode.
 
     Parameters

@@ -67,7 +67,7 @@ class CompetitionSchedule:
     ) -> None:
         n_layers = positive_int("n_layers", n_layers)
         n_steps = positive_int("n_steps", n_steps)
-        most = n_layers if limit is None else positive_int("limit", limit)
+        n_active = n_layers if limit is None else positive_int("limit", limit)
         first = round(real_in("warm_up", warm_up, 0.0, 1.0) * n_steps)
         draws = as_generator(rng).random((n_layers, n_steps))
         self.drawn = draws < real_in("rate", rate, 0.0, 1.0)
@@ -75,21 +75,21 @@ class CompetitionSchedule:
         self.active = self.drawn.copy()
         below = np.zeros(n_steps, np.int64)
         for layer, row in enumerate(self.active):
-            _defer(layer, row, below, most, first, earlier_first)
+            _defer(layer, row, below, n_active, first, earlier_first)
             below += row
 
 
 def _defer(
-    layer: int, row: np.ndarray, below: np.ndarray, most: int, first: int, earlier_first: bool
+    layer: int, row: np.ndarray, below: np.ndarray, n_active: int, first: int, earlier_first: bool
 ) -> None:
-    """Move the steps of one layer that are over the limit."""
-    for step in np.flatnonzero(row & (below >= most)):
-        free = np.flatnonzero((below < most) & ~row)
+    """Move the steps of one layer where more than `n_active` layers would be active."""
+    for step in np.flatnonzero(row & (below >= n_active)):
+        free = np.flatnonzero((below < n_active) & ~row)
         free = free[free >= first]
         if not free.size:
             raise ValueError(
                 f"no admissible step is left for layer {layer}: lower the rate or raise the limit,"
-                f" which is {most}"
+                f" which is {n_active}"
             )
         earlier, later = free[free < step], free[free > step]
         row[step] = False

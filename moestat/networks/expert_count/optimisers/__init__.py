@@ -46,7 +46,7 @@ class Optimiser:
         real_in("router_rate", self.router_rate, 0.0)
 
     def start(self, weights: Weights) -> Any:
-        """What the rule remembers from step to step; nothing by default."""
+        """The state that the rule keeps from step to step; None by default."""
         return None
 
     def step(self, weights: Weights, gradient: Weights, memory: Any) -> None:
@@ -54,7 +54,7 @@ class Optimiser:
         raise NotImplementedError
 
 
-def sizes(gradient: NDArray[Any]) -> NDArray[np.float64]:
+def sizes(gradient: NDArray[np.floating]) -> NDArray[np.float64]:
     """Largest absolute entry of each expert's gradient."""
     return np.abs(gradient).reshape(len(gradient), -1).max(axis=1).astype(np.float64)
 

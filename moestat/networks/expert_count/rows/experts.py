@@ -102,7 +102,9 @@ def _add_outer(z, x, g):
 
 
 @cache
-def expert_loop(block: Callable[[int], int], activation: Callable[..., Any]) -> Any:
+def expert_loop(
+    block: Callable[[int], int], activation: Callable[..., Any]
+) -> Callable[..., float]:
     """The loop over the samples of each expert, of which patch p meets the weights ``block(p)``.
 
     With weights and gradient (M, blocks, J, d) it adds to the gradient, writes f of the expert that

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from moestat.base.door import door
 from moestat.base.memory import check_room
@@ -80,8 +80,8 @@ def _fill(key, order, counters, shift, unit, noise):
 
 @door()
 def uniform_noise(
-    seed: int, step: int, n_samples: int, n_experts: int, dtype: Any = np.float64
-) -> NDArray[Any]:
+    seed: int, step: int, n_samples: int, n_experts: int, dtype: DTypeLike = np.float64
+) -> NDArray[np.floating]:
     """The noise r of a training step, uniform on [0, 1).
 
     Parameters

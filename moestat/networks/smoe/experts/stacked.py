@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,8 @@ HIDDEN_ACTIVATIONS: dict[str, Activation] = {
 }
 """Activations of hidden units, by name."""
 
+Device: TypeAlias = torch.device | str | int | None
+
 
 def activation_called(name: str | Activation) -> Activation:
     """The activation of that name; a callable is one itself."""
@@ -49,13 +51,15 @@ def activation_called(name: str | Activation) -> Activation:
 
 
 def stacked_matrix(
-    n_experts: int, n_in: int, n_out: int, device: Any = None, dtype: Any = None
+    n_experts: int, n_in: int, n_out: int, device: Device = None, dtype: torch.dtype | None = None
 ) -> nn.Parameter:
     """Matrices (N, n_in, n_out), uniform on +-1 / sqrt(n_in) as those of `torch.nn.Linear`."""
     return _uniform((n_experts, n_in, n_out), n_in, device, dtype)
 
 
-def _uniform(shape: tuple[int, ...], n_in: int, device: Any, dtype: Any) -> nn.Parameter:
+def _uniform(
+    shape: tuple[int, ...], n_in: int, device: Device, dtype: torch.dtype | None
+) -> nn.Parameter:
     names = ("n_experts", "n_inputs", "n_outputs")
     for name, size in zip(names, shape, strict=True):
         positive_int(f"{name}: a width of matrices {short(shape)}", size)
@@ -120,15 +124,15 @@ class StackedExperts(nn.Module):
             return self.run(rows, partial(_product_of_blocks, counts, multiply_groups))
         apart: dict[int, tuple[Tensor, ...]] = {}
 
-        def of(matrices: Tensor, i: int) -> Tensor:
+        def matrix(matrices: Tensor, i: int) -> Tensor:
             # One gradient for all matrices: that of `matrices[i]` would be as large, for each i.
             if id(matrices) not in apart:
                 apart[id(matrices)] = matrices.unbind(0)
             return apart[id(matrices)][i]
 
         def product(i: int, rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
-            out = rows @ of(matrices, i)
-            return out if bias is None else out + of(bias, i)
+            out = rows @ matrix(matrices, i)
+            return out if bias is None else out + matrix(bias, i)
 
         parts = enumerate(rows.split(counts.tolist()))
         return torch.cat([self.run(part, partial(product, i)) for i, part in parts])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -66,13 +65,15 @@ def learning_rate(settings: Settings, step: int) -> float:
 
 
 @contextmanager
-def _seeded(seed: int) -> Any:
+def _seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed) % 2**63)
         yield
 
 
-def _begin(settings: Settings, task: Task, seed: int, say: Callable[..., Any] | None) -> nn.Module:
+def _begin(
+    settings: Settings, task: Task, seed: int, progress: Callable[[int, float], object] | None
+) -> nn.Module:
     with _seeded(seed):
         model = task.model()
     if settings.task == "upcycling":
@@ -85,7 +86,7 @@ def _begin(settings: Settings, task: Task, seed: int, say: Callable[..., Any] | 
             top_k=1,
             n_steps=max(settings.dense_steps, 1),
         )
-        dense = run_training(first, task.seed, seed, progress=say).model
+        dense = run_training(first, task.seed, seed, progress=progress).model
         if any(isinstance(module, DenseBlock) for module in model.modules()):
             raise ValueError("method must have experts for the task 'upcycling', got 'dense'")
         upcycle(dense, model)
@@ -101,7 +102,7 @@ def run_training(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
     stop_after: int | None = None,
-    progress: Callable[[int, float], Any] | None = None,
+    progress: Callable[[int, float], object] | None = None,
 ) -> TrainingRun:
     """Train a model by Adam (Kingma and Ba, 2014) on a task.
 

@@ -128,7 +128,7 @@ _MAY_BE_ZERO = ("limit", "dense_steps")
 
 
 @door()
-def make_settings(given: Mapping[str, Any]) -> Settings:
+def make_settings(given: Mapping[str, object]) -> Settings:
     """Settings from their fields, defaults filled in and everything checked.
 
     Parameters
@@ -154,7 +154,7 @@ def make_settings(given: Mapping[str, Any]) -> Settings:
     for name in ("task", "method", "n_steps"):
         if name not in given:
             raise ValueError(f"{name} is missing")
-    checked = {name: _checked(name, value) for name, value in given.items()}
+    checked = {name: _check_field(name, value) for name, value in given.items()}
     settings = Settings(**checked)
     if settings.top_k > settings.n_experts:
         raise ValueError(
@@ -165,7 +165,7 @@ def make_settings(given: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_field(name: str, value: object) -> Any:
     if name in CHOICES:
         if not isinstance(value, str) or value not in CHOICES[name]:
             raise ValueError(

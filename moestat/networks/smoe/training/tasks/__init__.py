@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moestat.base.door import door
 from moestat.base.registry import Maker, Registry
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["TASKS", "make_task"]
 
 
-def _of(module: str, name: str) -> Callable[..., Any]:
+def _maker(module: str, name: str) -> Callable[[Settings, int], Task]:
     def make(settings: Settings, seed: int) -> Task:
         return getattr(import_module(f"{__name__}.{module}"), name)(settings, seed)
 
@@ -36,7 +36,7 @@ for _name, _module, _class in (
     ("language", "language", "TopicLanguage"),
     ("upcycling", "language", "TopicLanguage"),
 ):
-    TASKS.register(Maker(_name, _of(_module, _class)))
+    TASKS.register(Maker(_name, _maker(_module, _class)))
 
 
 @door()
