@@ -193,6 +193,7 @@ def _nodes(family: Family, parameters: Sequence[Estimate]) -> dict[str, list[Est
     nodes: dict[str, list[Estimate]] = {}
     for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
         if one.value is None:
+            assert one.experts is not None  # a gate names the experts of each constraint
             key = one.block, one.experts[0] + 1
             members = [each for each in parameters if (each.term.symbol, each.term.expert) == key]
             nodes.setdefault(one.heading, []).extend(members)
