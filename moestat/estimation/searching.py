@@ -238,15 +238,16 @@ class Moves:
         """The end, shape (1, P)."""
         return self.run(problem, rng)[0].theta[None]
 
-    def run(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        started: list[RunEnd] | None = None,
+    def run(self, problem: Problem, rng: np.random.Generator) -> list[RunEnd]:
+        """Search from the winner of a race; the finalists of the best round, highest first."""
+        started = self.race.start_runs(self.race.draw_rows(problem, rng), rng)
+        return self.improve(problem, self.race.run_finals(problem, started, rng), rng)
+
+    def improve(
+        self, problem: Problem, finalists: list[RunEnd], rng: np.random.Generator
     ) -> list[RunEnd]:
-        """Search from the winner of a race, by rounds; the finalists of the best, highest first."""
-        started = started or self.race.start_runs(self.race.draw_rows(problem, rng), rng)
-        best, idle = self.race.run_finals(problem, started, rng), 0
+        """Improve the best of the finalists by rounds; those of the best round, highest first."""
+        best, idle = finalists, 0
         rounds = cycle((self.resample_round, self.move_round))
         while problem.family.n_experts > 1 and idle < self.idle:
             ends = next(rounds)(problem, best[0].theta, rng)
@@ -352,20 +353,31 @@ class Agreement:
         n_searches = int(np.clip(SEARCH.work / work, 1, self.searches))
         started = self._start_pools(sample, rng, n_searches)
         record.pool += [run.height for run in started]
-        points = self._check_neighbours(sample, started, rng, record)
-        if points is not None:
-            return points
-        agreed = np.inf
-        if _most_agree(started) and not self._accepts(problem, record, started):
-            agreed = race.run_finals(sample, started[:1], rng)[0].height
-            record.agreeing = group_by_height(started)[1][0], len(started)
+        if problem.family.n_experts == 1:
+            points = np.array([run.theta for run in started])
+            started = run_starts(sample, points, NEWTON_STEPS, race.threads)
+            return started[0].theta[None], group_by_height(started)[1]
+        finalists, agreed = list[RunEnd](), np.inf
+        if _most_agree(started):
+            counts = group_by_height(started)[1]
+            if not self._accepts(problem, record, started):
+                finalists = race.run_finals(sample, started, rng)
+                agreed, record.agreeing = finalists[0].height, (counts[0], len(started))
+            else:
+                best = race.run_finals(sample, started[:1], rng)[0]
+                if not self._has_higher_neighbour(sample, best, rng):
+                    return best.theta[None], counts
         search = self.search
         if work > SEARCH.work:
             resamples = search.resamples or problem.family.n_experts
             search = replace(search, resamples=resamples, gain=search.gain * work / SEARCH.work)
         while len(ends) < n_searches and not self._accepts(problem, record, ends):
             LOG.info("search %d of %d at most", len(ends) + 1, n_searches)
-            finalists = search.run(sample, rng, None if ends else started)
+            if ends:
+                finalists = search.run(sample, rng)
+            else:
+                finalists = finalists or race.run_finals(sample, started, rng)
+                finalists = search.improve(sample, finalists, rng)
             # If there is only one search, its finalists are the only ends that can agree.
             ends += finalists[: 1 if n_searches > 1 else None]
             if max(end.height for end in ends) > agreed + SAME_HEIGHT:
@@ -388,26 +400,15 @@ class Agreement:
                 break
         return sorted(started, key=lambda run: -run.height)
 
-    def _check_neighbours(
-        self,
-        problem: Problem,
-        started: list[RunEnd],
-        rng: np.random.Generator,
-        record: SearchRecord,
-    ) -> tuple[FloatArray, list[int]] | None:
-        """As `find_starts`, if most runs agree and no neighbour is higher; otherwise None."""
-        several, race = problem.family.n_experts > 1, self.search.race
-        if not several:
-            points = np.array([run.theta for run in started])
-            started = run_starts(problem, points, NEWTON_STEPS, race.threads)
-        elif not (_most_agree(started) and self._accepts(problem, record, started)):
-            return None
-        theta, height = race.run_finals(problem, started[:1], rng)[0]
-        look = replace(self.search, count=problem.family.n_experts, resamples=None)
-        for near in (look.resample_round, look.move_round) if several else ():
-            if near(problem, theta, rng)[0].height > height + SAME_HEIGHT:
-                return None
-        return theta[None], group_by_height(started)[1]
+    def _has_higher_neighbour(
+        self, problem: Problem, end: RunEnd, rng: np.random.Generator
+    ) -> bool:
+        """Whether one round of each kind, with a move for each expert, ends higher."""
+        search = replace(self.search, count=problem.family.n_experts, resamples=None)
+        return any(
+            find_neighbours(problem, end.theta, rng)[0].height > end.height + SAME_HEIGHT
+            for find_neighbours in (search.resample_round, search.move_round)
+        )
 
     def _accepts(self, problem: Problem, record: SearchRecord, ends: Sequence[RunEnd]) -> bool:
         """Whether the probability of a maximum higher than these ends is at most `risk`."""

@@ -76,8 +76,8 @@ def test_searches_that_find_nothing_higher_do_not_make_it_more_probable():
 def test_a_search_stops_by_the_risk_that_is_accepted(monkeypatch):
     """It makes no search more than the first that leaves the probability accepted, and no less."""
     made = list[int]()
-    run = Moves.run
-    monkeypatch.setattr(Moves, "run", lambda *given: made.append(1) or run(*given))
+    improve = Moves.improve
+    monkeypatch.setattr(Moves, "improve", lambda *given: made.append(1) or improve(*given))
     X, y = classes(0)
     counts, said = [], []
     for risk in (0.0, 0.5, 1.0):
