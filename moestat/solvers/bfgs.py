@@ -34,36 +34,36 @@ _THETA, _GRADIENT, _TRIAL, _THERE, _BEST_POINT, _BEST_GRADIENT, _STEP, _FREE, _F
 
 
 @device(forceinline=False)
-def _forget(memory, free, made, rest):
-    """First loop of the two-loop recursion of Nocedal (1980), which overwrites `rest` (P,)."""
+def _forget(memory, free, n_steps, direction):
+    """First loop of the two-loop recursion of Nocedal (1980), which overwrites `direction` (P,)."""
     displacements, change, along, share = memory
-    oldest = made - len(displacements) if made > len(displacements) else 0
-    for q in range(made - 1, oldest - 1, -1):
+    oldest = n_steps - len(displacements) if n_steps > len(displacements) else 0
+    for q in range(n_steps - 1, oldest - 1, -1):
         j = q % len(displacements)
         total = 0.0
         inner = 0.0
-        for i in range(rest.size):
+        for i in range(direction.size):
             total += displacements[j, i] * change[j, i] * free[i]
-            inner += displacements[j, i] * rest[i]
+            inner += displacements[j, i] * direction[i]
         along[j] = total
         share[j] = inner / total if total > 0.0 else 0.0
-        for i in range(rest.size):
-            rest[i] -= share[j] * change[j, i] * free[i]
+        for i in range(direction.size):
+            direction[i] -= share[j] * change[j, i] * free[i]
 
 
 @device(forceinline=False)
-def _recall(memory, free, made, rest):
+def _recall(memory, free, n_steps, direction):
     """Second loop of the recursion, over the same steps from the oldest to the newest."""
     displacements, change, along, share = memory
-    oldest = made - len(displacements) if made > len(displacements) else 0
-    for q in range(oldest, made):
+    oldest = n_steps - len(displacements) if n_steps > len(displacements) else 0
+    for q in range(oldest, n_steps):
         j = q % len(displacements)
         if along[j] > 0.0:
             inner = 0.0
-            for i in range(rest.size):
-                inner += change[j, i] * rest[i]
-            for i in range(rest.size):
-                rest[i] += (share[j] - inner / along[j]) * displacements[j, i] * free[i]
+            for i in range(direction.size):
+                inner += change[j, i] * direction[i]
+            for i in range(direction.size):
+                direction[i] += (share[j] - inner / along[j]) * displacements[j, i] * free[i]
 
 
 @device(forceinline=False)
@@ -88,7 +88,7 @@ def _factorise(matrix, factor, free, factored):
 
 @device(forceinline=False)
 @compact
-def _direct(matrices, memory, box, points, scale, made):
+def _direct(matrices, memory, box, points, scale, n_steps):
     """Compute the step; coordinates on an edge of the box that it would cross stay fixed.
 
     Returns False where the matrix is not definite.
@@ -107,12 +107,12 @@ def _direct(matrices, memory, box, points, scale, made):
             return False
         for j in range(n):
             step[j] = -gradient[j] * free[j]
-        _forget(memory, free, made, step)
+        _forget(memory, free, n_steps, step)
         forward_substitute(n, factor, step)
         back_substitute(n, factor, step)
         for j in range(n):
             step[j] /= scale
-        _recall(memory, free, made, step)
+        _recall(memory, free, n_steps, step)
         crosses = False
         for j in range(n):
             below = theta[j] <= lower[j] and step[j] < 0.0
@@ -124,7 +124,7 @@ def _direct(matrices, memory, box, points, scale, made):
 
 @device(forceinline=False)
 @compact
-def _remember(factor, memory, points, numbers, made):
+def _remember(factor, memory, points, numbers, n_steps):
     """Move to the best trial, and remember the step and the change of the gradient.
 
     The matrix is scaled so that this step would have changed the gradient as much as it has
@@ -137,7 +137,7 @@ def _remember(factor, memory, points, numbers, made):
     free = row(points, _FREE)
     best, best_gradient = row(points, _BEST_POINT), row(points, _BEST_GRADIENT)
     changed = row(points, _STEP)
-    last = made % len(displacements)
+    last = n_steps % len(displacements)
     along = 0.0
     for j in range(theta.size):
         displacements[last, j] = best[j] - theta[j]
@@ -178,7 +178,7 @@ def _advance(trial_value, matrices, memory, box, limits, points, state):
 
     The first call has no trial to judge.
     """
-    most, tolerance = limits
+    max_steps, tolerance = limits
     numbers, counts = state
     step = row(points, _STEP)
     if counts[_TRIED] > 0:
@@ -206,7 +206,7 @@ def _advance(trial_value, matrices, memory, box, limits, points, state):
         _remember(matrices[1], memory, points, numbers, counts[_MADE])
         counts[_MADE] += 1
         counts[_TAKEN] += 1
-    if counts[_TAKEN] == most:
+    if counts[_TAKEN] == max_steps:
         return False
     if not _direct(matrices, memory, box, points, numbers[_SCALE], counts[_MADE]):
         return False
@@ -280,7 +280,7 @@ class _Climb:
         self._box, self._tolerance = box, float(tolerance)
         self._memory = (*np.empty((2, BFGS.steps, P)), *np.empty((2, BFGS.steps)))
 
-    def begin(self, matrix: FloatArray, most: int) -> None:
+    def begin(self, matrix: FloatArray, max_steps: int) -> None:
         """Start again from a matrix (P, P), for at most `most` steps; the memory is kept."""
         matrix = np.ascontiguousarray(matrix)  # as compiled code takes for granted
         self.numbers[_SCALE] = 1.0
@@ -289,7 +289,7 @@ class _Climb:
         self.points[_FACTORED], factor = free, matrix * np.outer(free, free)
         factor[~free, ~free] = 1.0
         matrices, state = (matrix, np.linalg.cholesky(factor)), (self.numbers, self.counts)
-        limits = most, self._tolerance
+        limits = max_steps, self._tolerance
         self.arrays = matrices, self._memory, self._box, limits, self.points, state
 
     def steps(self, objective: Objective, level: int) -> Iteration[int]:
@@ -343,7 +343,7 @@ def complete_curvature(problem: Problem, theta: FloatArray, level: int) -> Itera
 
 
 def assigned_curvature(problem: Problem, theta: FloatArray, level: int) -> Iteration[FloatArray]:
-    """That curvature at theta (P,), for the responsibilities that the problem has."""
+    """Curvature of the complete data at theta (P,), for the responsibilities of the problem."""
     matrix = (yield Request(Objective.COMPLETE, theta, level)).hessian
     matrix = np.where(np.isfinite(matrix).all(), matrix, 0.0)
     ridge = BFGS.ridge * float(problem.data.levels[level].weight.sum()) * problem.metric(theta)
@@ -361,7 +361,7 @@ def bfgs_steps(
     problem: Problem,
     theta: FloatArray,
     level: int,
-    most: int,
+    max_steps: int,
     tolerance: float = TRUST.preview,
     matrix: FloatArray | None = None,
     objective: Objective = Objective.SCORE,
@@ -375,22 +375,22 @@ def bfgs_steps(
     """
     current = yield Request(objective, theta, level)
     if matrix is not None:
-        most = min(most, BFGS.steps)
+        max_steps = min(max_steps, BFGS.steps)
     else:
         matrix = yield from complete_curvature(problem, theta, level)
     climb = _Climb(theta, current, problem.family.box_at(theta), tolerance)
     steps = 0
     while True:
-        asked = min(BFGS.steps, most - steps)
-        climb.begin(matrix, asked)
+        n_planned = min(BFGS.steps, max_steps - steps)
+        climb.begin(matrix, n_planned)
         begin = Request(objective, climb.points[_THETA].copy(), level)
         if Run.is_for(problem, begin):
             ran = yield _BFGSRun(begin.objective, begin.theta, level, climb=climb)
-            made = ran.iterations
+            n_made = ran.iterations
         else:
-            made = yield from climb.steps(begin.objective, level)
-        steps += made
+            n_made = yield from climb.steps(begin.objective, level)
+        steps += n_made
         theta = climb.points[_THETA].copy()
-        if made < asked or steps == most:
+        if n_made < n_planned or steps == max_steps:
             return theta, climb.end, steps
         matrix = yield from complete_curvature(problem, theta, level)

@@ -32,11 +32,13 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     penalty = getattr(problem, "penalty", None)
     if penalty is not None and penalty.logs.size:
         return ()  # a prior density of the variances bounds what an atom gains on few samples
-    collapsed = (_collapsed(problem, theta, block) for block in problem.family.likelihood.scales)
+    collapsed = (
+        _collapsed_in_block(problem, theta, block) for block in problem.family.likelihood.scales
+    )
     return tuple(sorted({i for atoms in collapsed for i in atoms}))
 
 
-def _collapsed(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ...]:
+def _collapsed_in_block(problem: Problem, theta: FloatArray, block: str) -> tuple[int, ...]:
     """Atoms that have collapsed by the scale in one block of parameters."""
     family, data = problem.family, problem.data
     scale = family.blocks[block]

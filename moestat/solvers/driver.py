@@ -90,18 +90,18 @@ class Cores:
                 for item, row_ranges in zip(batch, parts, strict=True)
                 for rows in row_ranges
             ]
-            sums: list[Any] = [None] * len(tasks)
-            left = deque(enumerate(tasks))
+            sums: dict[int, Value] = {}
+            queue = deque(enumerate(tasks))
 
             def evaluate() -> None:
-                while left:
+                while queue:
                     try:
-                        place, (problem, request, rows) = left.popleft()
+                        place, (problem, request, rows) = queue.popleft()
                     except IndexError:  # another thread took the last task
                         return
                     sums[place] = problem.evaluate_part(request, rows)
 
-            work = sum((r.stop - r.start) * _of_a_row(p, request) for p, request, r in tasks)
+            work = sum((r.stop - r.start) * _work_of_row(p, request) for p, request, r in tasks)
             helpers = min(threads, len(tasks)) - 1 if work > WORK.thread else 0
             helping = [pool.submit(evaluate) for _ in range(helpers)]
             try:
@@ -109,9 +109,9 @@ class Cores:
             finally:
                 for helper in helping:
                     helper.result()
-            remaining = iter(sums)
+            places = iter(range(len(tasks)))
             for (problem, request), row_ranges in zip(batch, parts, strict=True):
-                yield problem.join(request, [next(remaining) for _ in row_ranges])
+                yield problem.join(request, [sums[next(places)] for _ in row_ranges])
 
         if threads == 1:
             yield answer
@@ -120,7 +120,7 @@ class Cores:
             yield answer
 
 
-def _of_a_row(problem: Problem, request: Request) -> int:
+def _work_of_row(problem: Problem, request: Request) -> int:
     """Work of one row, in units of one derivative."""
     if isinstance(request, Run):
         return WORK.passes * (WORK.row + problem.family.n_params**2)
@@ -169,11 +169,11 @@ def succeeded(results: Sequence[Result | Exception]) -> list[Result]:
 def attempt(
     iterations: Sequence[Iteration[Result]], problems: Sequence[Problem], target: Target
 ) -> list[Result | Exception]:
-    """Run as `drive`; the result of an iteration that raised an exception is the exception."""
+    """Run a batch as `drive` does; where an iteration raises an exception, it is the result."""
     results: list[Any] = [None] * len(iterations)
     pending: list[tuple[int, Request]] = []
-    deadline, seen = _DEADLINE.get(), dict[int, Unfinished]()
-    most = len(iterations) if deadline == np.inf else _BETWEEN_LOOKS
+    deadline, states = _DEADLINE.get(), dict[int, Unfinished]()
+    batch_size = len(iterations) if deadline == np.inf else _BETWEEN_LOOKS
 
     def advance(i: int, evaluation: Value | None) -> None:
         try:
@@ -192,16 +192,17 @@ def attempt(
                 for i in group:
                     advance(i, None)
                 while pending:
-                    batch, pending = pending[:most], pending[most:]
+                    batch, pending = pending[:batch_size], pending[batch_size:]
                     if time.monotonic() > deadline:
                         for i, request in batch:
-                            results[i] = seen.get(i, Unfinished(request.theta, -np.inf))
+                            results[i] = states.get(i, Unfinished(request.theta, -np.inf))
                         continue
                     answers = answer([(problems[i], request) for i, request in batch])
                     for (i, request), evaluation in zip(batch, answers, strict=True):
                         if deadline < np.inf:
                             state = Unfinished(_place(request, evaluation), -evaluation.value)
-                            seen[i] = max(seen.get(i, state), state, key=lambda each: each.height)
+                            earlier = states.get(i, state)
+                            states[i] = max(earlier, state, key=lambda each: each.height)
                         advance(i, evaluation)
     return results
 

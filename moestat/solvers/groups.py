@@ -17,7 +17,7 @@ Source: Gruen and Leisch (2008), Sec. 2 (concomitant variables and nested data).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from moestat.kernels.groups import atoms_loop, join_loop
 from moestat.kernels.quadrature import idle, intercepts_loop
 from moestat.model.family import Family
 from moestat.solvers.rules import WORK
+
+if TYPE_CHECKING:
+    from moestat.solvers.sample import Sample
 
 
 @dataclass
@@ -67,15 +70,15 @@ class GroupSums:
 
 @np.errstate(over="ignore", invalid="ignore")
 def group_sums(
-    family: Family, theta: FloatArray, data: Any, order: int, tau: FloatArray | None = None
+    family: Family, theta: FloatArray, data: Sample, order: int, tau: FloatArray | None = None
 ) -> GroupSums:
     """Log-likelihood of groups, with score (order 1) and Hessian (order 2).
 
     Rows come group by group, and a group has the weight of its first row.  Responsibilities tau (k,
     G) may be given in place of those at theta (P,).
     """
-    k, G, P = family.n_experts, data.begin.size, family.n_params
     weight, size, chunks = _layout_of(data)
+    k, G, P = family.n_experts, weight.size, family.n_params
     sums = GroupSums(
         *(np.empty((k, G)), np.empty((k, G)) if tau is None else tau.copy(), np.empty(G)),
         *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
@@ -83,7 +86,7 @@ def group_sums(
     loops, coefficients = family.loops, family.coefficients
     effects = family.likelihood.effects
     base = None if effects is None else effects.base
-    # With an integral over effects densities are those of groups, and not of rows.
+    # With an integral over effects the densities belong to groups, not to rows.
     likelihood = loops.likelihood if base is None else idle
     atoms = atoms_loop(loops.gate, loops.expert, likelihood, loops.reads_response)
     join, complete = join_loop(), tau is not None
@@ -98,7 +101,7 @@ def group_sums(
         phi[1:, :m] = data.X[:, chunk]
         n = groups.stop - groups.start
         shares = np.empty((k, n)), sums.posterior[:, groups].copy(), np.empty(n)
-        drawn, chosen = np.empty((2, n if order > 0 else 0, P))
+        posterior_mean, prior_mean = np.empty((2, n if order > 0 else 0, P))
         spread = np.zeros((k, n if order > 1 else 0, n_own, n_own))
         if effects is None or base is not None:
             atoms(theta, coefficients, data.y[chunk], order, phi, m, rows)
@@ -107,7 +110,7 @@ def group_sums(
                 integrals(theta, coefficients, data.y[chunk], order, phi, m, begin, rows, spread)
             join(
                 *(coefficients, begin, m, weight[groups], complete, order),
-                *(phi, rows, shares, drawn, chosen, curvature),
+                *(phi, rows, shares, posterior_mean, prior_mean, curvature),
             )
         else:
             # The gate's log-scores are those of the first row of each group.
@@ -116,19 +119,20 @@ def group_sums(
             effects_loop()(
                 *(theta, coefficients, effects.positions, effects.last),
                 *(np.diff(np.append(begin, m)), reference, _products(data, chunk, begin, phi)),
-                *(weight[groups], complete, order, first, rows, shares, drawn, chosen, curvature),
+                *(weight[groups], complete, order, first, rows),
+                *(shares, posterior_mean, prior_mean, curvature),
             )
         sums.prior[:, groups], sums.posterior[:, groups], sums.log_density[groups] = shares
         if order > 0:
-            sums.scores[groups] = drawn - chosen
+            sums.scores[groups] = posterior_mean - prior_mean
         if order > 1 and n_own:
             share = weight[groups] * shares[1]
             curvature[:, -n_own:, -n_own:] += np.einsum("kg,kgpq->kpq", share, spread)
         if order > 1:
             by_group = weight[groups, None]
-            sums.hessian += (by_group * chosen).T @ chosen
+            sums.hessian += (by_group * prior_mean).T @ prior_mean
             if not complete:
-                sums.hessian -= (by_group * drawn).T @ drawn
+                sums.hessian -= (by_group * posterior_mean).T @ posterior_mean
     if order > 0:
         sums.score += weight @ sums.scores
     if order > 1:
@@ -137,18 +141,19 @@ def group_sums(
     return sums
 
 
-def _reference(data: Any) -> FloatArray:
+def _reference(data: Sample) -> FloatArray:
     """Coefficients (1 + d,) of the regression of all responses on the inputs.
 
     Sums of squares of what it leaves lose no digits to the level of the responses.
     """
     if "reference" not in data.memory:
         phi = np.vstack([np.ones(data.size), data.X])
-        data.memory["reference"] = np.linalg.lstsq(phi @ phi.T, phi @ data.y, rcond=None)[0]
+        coefficients = np.linalg.lstsq(phi @ phi.T, phi @ data.y, rcond=None)[0]
+        data.memory["reference"] = np.asarray(coefficients, dtype=np.float64)
     return data.memory["reference"]
 
 
-def _products(data: Any, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
+def _products(data: Sample, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
     """Sums of products of the features phi (1 + d, .) and the responses within groups.
 
     The memory of the data keeps them if they need no more room than the rows themselves.
@@ -172,24 +177,26 @@ def _rows(family: Family, size: int) -> tuple[FloatArray, ...]:
     return tuple(np.empty((k * count, size)) for count in counts)
 
 
-def scores_of_groups(family: Family, theta: FloatArray, data: Any) -> FloatArray:
+def scores_of_groups(family: Family, theta: FloatArray, data: Sample) -> FloatArray:
     """The score of each group, shape (G, P), without weights."""
     return group_sums(family, theta, data, 1).scores
 
 
-def _layout_of(data: Any) -> tuple[FloatArray, int, list[tuple[slice, slice, IntArray]]]:
+def _layout_of(data: Sample) -> tuple[FloatArray, int, list[tuple[slice, slice, IntArray]]]:
     """Weights of groups, and the most rows in memory at a time.
 
     Then, for each such part of the data, its groups, its rows and the first one of each group.
     """
     if "groups" not in data.memory:
-        edges, chunks, first = np.append(data.begin, data.size), [], 0
-        while first < data.begin.size:
+        begin = data.begin
+        assert begin is not None
+        edges, chunks, first = np.append(begin, data.size), [], 0
+        while first < begin.size:
             last = int(np.searchsorted(edges, edges[first] + WORK.block, side="right")) - 1
-            last = min(max(last, first + 1), data.begin.size)
+            last = min(max(last, first + 1), begin.size)
             rows = slice(int(edges[first]), int(edges[last]))
             chunks.append((slice(first, last), rows, edges[first:last] - edges[first]))
             first = last
         size = max(rows.stop - rows.start for _, rows, _ in chunks)
-        data.memory["groups"] = data.weight[data.begin], size, chunks
+        data.memory["groups"] = data.weight[begin], size, chunks
     return data.memory["groups"]

@@ -64,12 +64,12 @@ def weak_wolfe(
     high = np.inf
     t = first
     slope = float(gradient @ step)
-    best, tried = theta, []
+    best, trials = theta, []
     for _ in range(TRUST.patience):
         t = min(t, room)
         point = np.clip(theta + t * step, lower, upper)
         proposed = yield replace(begin, theta=point)
-        tried.append((point, proposed.gradient))
+        trials.append((point, proposed.gradient))
         slopes = slope, float(proposed.gradient @ step)
         verdict = judge((value, proposed.value), slopes, predicted, t, room)
         if verdict == TOO_LONG:
@@ -81,4 +81,4 @@ def weak_wolfe(
             if verdict == GOOD:
                 break
         t = next_trial(low, high, t)
-    return best, current, tried
+    return best, current, trials

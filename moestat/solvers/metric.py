@@ -58,12 +58,12 @@ def without_relations(
     relations = relations @ turned[:, np.abs(bent) <= rounding * stiff]
     images = inside @ relations
     others = np.eye(at.size) - relations @ images.T
-    made = hessian.copy()
-    made[free] = others.T @ hessian[free] @ others + stiff * images @ images.T
+    stiffened = hessian.copy()
+    stiffened[free] = others.T @ hessian[free] @ others + stiff * images @ images.T
 
     def curvatures(eigenvalues: FloatArray) -> FloatArray:
         known = eigenvalues.copy()
         known[np.argsort(np.abs(eigenvalues - stiff))[: relations.shape[1]]] = 0.0
         return known
 
-    return made, curvatures
+    return stiffened, curvatures

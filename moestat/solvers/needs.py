@@ -1,4 +1,4 @@
-"""What a solver asks of a family, declared once beside the solver and checked in one place."""
+"""Requirements of a solver on a family, declared beside the solver and checked in one place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moestat.model.family import Family
 @doors
 @dataclass(frozen=True)
 class Needs:
-    """What a solver asks of a family.
+    """Requirements of a solver on a family.
 
     Parameters
     ----------

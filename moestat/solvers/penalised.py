@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
-from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, ValueGradient
+from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, Value, ValueGradient
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Penalty:
     """Positions of the logarithms of variances; shape (m,)."""
     shape: float = 0.0
     """Coefficient a of the logarithms."""
-    rate: Any = 0.0
+    rate: float | FloatArray = 0.0
     """Coefficients b of the inverse variances; shape (m,)."""
 
     def value(self, theta: FloatArray) -> float:
@@ -47,9 +47,9 @@ class Penalty:
         return hessian
 
 
-def _add(evaluation: Any, value: float, gradient: FloatArray, hessian: FloatArray) -> Any:
+def _add(evaluation: Value, value: float, gradient: FloatArray, hessian: FloatArray) -> Value:
     """Add value, gradient and Hessian of a penalty to an evaluation."""
-    more: dict[str, Any] = {"value": evaluation.value + value}
+    more: dict[str, float | FloatArray] = {"value": evaluation.value + value}
     if isinstance(evaluation, ValueGradient):
         more["gradient"] = evaluation.gradient + gradient
     if isinstance(evaluation, Evaluation):
@@ -64,7 +64,7 @@ class PenalisedProblem(Problem):
     penalised: ClassVar[bool] = True
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros((0, 0)), np.arange(0)))
 
-    def completed(self, request: Request, total: Any) -> Any:
+    def completed(self, request: Request, total: Value) -> Value:
         """The sums over all rows, and the penalty."""
         theta, penalty = request.theta, self.penalty
         return _add(total, penalty.value(theta), penalty.gradient(theta), penalty.hessian(theta))
@@ -87,7 +87,7 @@ class PenalisedProblem(Problem):
 class SprungProblem(Problem):
     """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
 
-    def completed(self, request: Request, total: Any) -> Any:
+    def completed(self, request: Request, total: Value) -> Value:
         """The sums over all rows, and the penalty of the spring."""
         if isinstance(request, Run):
             return total

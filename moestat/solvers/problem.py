@@ -36,23 +36,27 @@ class Objective(Enum):
     VALUE = "value"
     """Minus the observed-data log-likelihood: `Value`."""
     EXPECTATION = "expectation"
-    """The value, with an update of the responsibilities, the E-step: `Value`."""
+    """Minus the observed-data log-likelihood, with an update of the responsibilities (E-step):
+    `Value`."""
     SCORE = "score"
-    """The value with its gradient: `ValueGradient`."""
+    """Minus the observed-data log-likelihood with its gradient: `ValueGradient`."""
     OBSERVED = "observed"
-    """The value with gradient and Hessian: `Evaluation`."""
+    """Minus the observed-data log-likelihood with gradient and Hessian: `Evaluation`."""
     INFORMED = "informed"
-    """The value with gradient, Hessian and information of the scores: `InformedEvaluation`."""
+    """Minus the observed-data log-likelihood with gradient, Hessian and the information of the
+    scores: `InformedEvaluation`."""
     COMPLETE = "complete"
     """Minus the complete-data log-likelihood for the current responsibilities: `Evaluation`."""
     RESIDUALS = "residuals"
     """Half the sum of squares: `Value`."""
     GRADIENT = "gradient"
-    """The value with its gradient: `ValueGradient`."""
+    """Half the sum of squares with its gradient: `ValueGradient`."""
     GAUSS_NEWTON = "gauss-newton"
-    """The value with gradient and Gauss-Newton matrix, in place of the Hessian: `Evaluation`."""
+    """Half the sum of squares with gradient, and the Gauss-Newton matrix in place of the Hessian:
+    `Evaluation`."""
     NEWTON = "newton"
-    """The value with gradient, exact Hessian and Gauss-Newton matrix: `InformedEvaluation`."""
+    """Half the sum of squares with gradient, exact Hessian and Gauss-Newton matrix:
+    `InformedEvaluation`."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Run(Request):
         if not summed or data.whole or type(data) is not Sample:
             return False
         arrays = (*data.arrays, problem.tau)
-        # Of other arrays the code at an address would read something else.
+        # Compiled code at an address would misread other arrays.
         return all(a.flags.carray for a in arrays) and len(data.parts(request.theta.size)) == 1
 
     def execute(self, problem: Problem) -> Ran:
@@ -131,7 +135,7 @@ class Ran(ValueGradient):
 
 
 class End(NamedTuple):
-    """The end of a climb, and how it was reached."""
+    """Where a climb ended, and how."""
 
     theta: FloatArray
     """Parameters; shape (P,)."""
@@ -184,11 +188,11 @@ class Problem:
         check_loops(self.family)
 
     def restart(self) -> Self:
-        """A copy for another run, with counters at 0."""
+        """The same problem for another run, with counters at 0."""
         return replace(self, passes=0.0, _tau=np.empty((0, 0)))
 
     def replace_data(self, data: Sample) -> Self:
-        """A copy with other data."""
+        """The same problem with other data."""
         return replace(self.restart(), data=data)
 
     def prior_of(self, theta: FloatArray) -> float:
@@ -232,37 +236,38 @@ class Problem:
 
     def parts(self, request: Request) -> Sequence[slice]:
         """Rows of each part of a pass; sums of squares and E-steps have one part with all rows."""
-        data, whole = self.data.levels[request.level], request.objective in _SQUARES
-        if whole or request.objective is Objective.EXPECTATION or isinstance(request, Run):
+        data, is_squares = self.data.levels[request.level], request.objective in _SQUARES
+        if is_squares or request.objective is Objective.EXPECTATION or isinstance(request, Run):
             return [slice(0, data.size)]
         return data.parts(self.family.n_params)
 
     def inputs(self, request: Request, rows: slice) -> Data:
         """The arrays that the loops read, for some of the rows."""
-        whole, tau = self.data.levels[request.level], NO_SUMS.hessian
-        data = whole.part(rows)
+        all_rows, tau = self.data.levels[request.level], NO_SUMS.hessian
+        data = all_rows.part(rows)
         if request.objective is Objective.COMPLETE:
-            tau = self._tau if data is whole else np.ascontiguousarray(self._tau[:, rows])
+            tau = self._tau if data is all_rows else np.ascontiguousarray(self._tau[:, rows])
         return Data(*data.arrays, tau)
 
     def evaluate(self, request: Request) -> Any:
         """Answer one request, by the kind of `Value` that its objective names, in one pass."""
         return self.join(request, [self.evaluate_part(request, r) for r in self.parts(request)])
 
-    def join(self, request: Request, parts: Sequence[Any]) -> Any:
+    def join(self, request: Request, parts: Sequence[Value]) -> Value:
         """Join the answers of the `parts` of a pass, in their order, to the answer of a request."""
-        self.visit(request, parts[0].passes if isinstance(request, Run) else 1)
+        self.visit(request, parts[0].passes if isinstance(parts[0], Ran) else 1)
         if len(parts) == 1:
             return self.completed(request, self._along_ties(parts[0]))
         names = [field.name for field in fields(parts[0])]
-        total = type(parts[0])(*(sum(getattr(p, name) for p in parts) for name in names))
+        sums = {name: sum(getattr(part, name) for part in parts) for name in names}
+        total = replace(parts[0], **sums)
         return self.completed(request, self._along_ties(total))
 
-    def completed(self, request: Request, total: Any) -> Any:
+    def completed(self, request: Request, total: Value) -> Value:
         """The answer of a request, from the sums over all rows."""
         return total
 
-    def _along_ties(self, evaluation: Any) -> Any:
+    def _along_ties(self, evaluation: Value) -> Value:
         """Project the derivatives of an answer on parameters whose tied coefficients are equal.
 
         Across ties the Hessian is a multiple of the identity, so that steps keep the ties.
@@ -270,20 +275,20 @@ class Problem:
         ties = self.family.ties
         if not ties or not isinstance(evaluation, ValueGradient):
             return evaluation
-        changed: dict[str, Any] = {"gradient": averaged(evaluation.gradient, ties)}
+        changed: dict[str, FloatArray] = {"gradient": averaged(evaluation.gradient, ties)}
         across = float(self.data.weight.sum())
         for name in ("hessian", "information"):
             if hasattr(evaluation, name):
                 changed[name] = along(getattr(evaluation, name), ties, across)
         return replace(evaluation, **changed)
 
-    def evaluate_part(self, request: Request, rows: slice) -> Any:
+    def evaluate_part(self, request: Request, rows: slice) -> Value:
         """The sums over some of the rows."""
         if isinstance(request, Run):
             return request.execute(self)
         objective = request.objective
         if self.data.begin is not None:
-            return self._of_groups(objective, request.theta)
+            return self._sum_groups(objective, request.theta)
         if objective in _SQUARES:
             data, (loop, answer) = self.data.levels[request.level], _SQUARES[objective]
             return answer(*loop(self.family, *data.arrays, request.theta))
@@ -311,8 +316,8 @@ class Problem:
             return InformedEvaluation(-value, score, hessian, sums.information)
         return Evaluation(-value, score, hessian)
 
-    def _of_groups(self, objective: Objective, theta: FloatArray) -> Any:
-        """The sums where an expert is chosen once for a group of rows."""
+    def _sum_groups(self, objective: Objective, theta: FloatArray) -> Value:
+        """The sums over groups of rows that share the choice of an expert."""
         tau = self._tau if objective is Objective.COMPLETE else None
         order = {Objective.VALUE: 0, Objective.EXPECTATION: 0, Objective.SCORE: 1}
         sums = group_sums(self.family, theta, self.data, order.get(objective, 2), tau)
@@ -346,7 +351,7 @@ Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]
 
 
 class Target(Protocol):
-    """The device that answers requests.
+    """Where requests are answered.
 
     Results depend on the target by rounding only.
     """

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -140,7 +139,7 @@ class Scaled:
         return u
 
     def gradient(self, theta: FloatArray, gradient: FloatArray) -> FloatArray:
-        """The gradient in u at theta, of that in theta."""
+        """The gradient in u at theta, from the gradient in theta."""
         scaled, evaluation = self.scaled, gradient.copy()
         evaluation[scaled] *= self._sizes(theta)
         np.add.at(
@@ -149,7 +148,7 @@ class Scaled:
         return evaluation
 
     def hessian(self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray) -> FloatArray:
-        """The Hessian in u at theta, of gradient and Hessian in theta."""
+        """The Hessian in u at theta, from gradient and Hessian in theta."""
         scaled, at, power, size = self.scaled, self.at[self.scaled], self.power, self._sizes(theta)
         along = np.eye(theta.size)
         along[scaled, scaled] = size
@@ -229,7 +228,7 @@ class SparseProblem:
 
     @cached_property
     def free(self) -> np.ndarray:
-        """Parameters (P,) that are estimated: of a penalised gate slope those of all atoms."""
+        """Parameters (P,) that are estimated; all atoms have penalised slopes of the gate."""
         family = self.family
         free = family.lower < family.upper
         touched = {one.block for one in family.constraints}
@@ -267,7 +266,7 @@ class SparseProblem:
         scales = {
             int(family.response_of[c]): c
             for c in range(family.first_expert_channel, len(family.channels))
-            if family.plain_name(c) in _POWERS and not self._counted(c)
+            if family.plain_name(c) in _POWERS and not self._has_counts(c)
         }
         for c in self.sloped:
             scale = scales.get(int(family.response_of[c]))
@@ -280,7 +279,7 @@ class SparseProblem:
                 at[tied] = -1  # equal in their own units
         return Scaled(np.where(self.free & (self.input_of >= 0), at, -1), power)
 
-    def _counted(self, c: int) -> bool:
+    def _has_counts(self, c: int) -> bool:
         return self.family.likelihood.laws[self.family.response_of[c]].counts
 
     def scores(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -297,13 +296,13 @@ class SparseProblem:
         return self.free & (self.owner == np.arange(self.owner.size))
 
     def residuals(self, theta: FloatArray, gradient: FloatArray, penalty: float) -> FloatArray:
-        """Violations of stationarity: one of each coordinate without penalty, and of each group."""
+        """Violations of stationarity, for each coordinate without penalty and for each group."""
         groups, single = self.groups, self.single
         lower, upper = self.family.lower, self.family.upper
         alone = single & (groups.group_of < 0)
         slope = gradient[alone]
-        held = (theta[alone] <= lower[alone]) & (slope > 0.0)
-        held |= (theta[alone] >= upper[alone]) & (slope < 0.0)
+        on_bound = (theta[alone] <= lower[alone]) & (slope > 0.0)
+        on_bound |= (theta[alone] >= upper[alone]) & (slope < 0.0)
         places = np.flatnonzero(single & (groups.group_of >= 0))
         group, u, g = groups.group_of[places], theta[places], gradient[places]
         size = groups.norms(u, group)
@@ -311,7 +310,7 @@ class SparseProblem:
         divisor = np.where(size > 0.0, size, 1.0)
         factor = groups.ratio * groups.weight / divisor + (1.0 - groups.ratio) * groups.square
         outer = groups.norms(g + penalty * factor[group] * u, group)
-        return np.append(np.where(held, 0.0, np.abs(slope)), np.where(size > 0.0, outer, inner))
+        return np.append(np.where(on_bound, 0.0, np.abs(slope)), np.where(size > 0.0, outer, inner))
 
     def penalty(self, theta: FloatArray, penalty: float) -> float:
         """The penalty of parameters (P,), per row."""
@@ -336,8 +335,8 @@ class SparseProblem:
             theta, curvatures, effective, gain, iterations = evaluation
             n_iterations += iterations
             value, gradient = self.scores(theta)
-            left = self.residuals(theta, gradient, penalty)
-            violating = left[left.size - self.groups.weight.size :] > _STATIONARY
+            violations = self.residuals(theta, gradient, penalty)
+            violating = violations[violations.size - self.groups.weight.size :] > _STATIONARY
             entering = (self.groups.group_of >= 0) & np.append(violating, False)[
                 self.groups.group_of
             ]
@@ -346,7 +345,7 @@ class SparseProblem:
                 break
             inputs = tuple(sorted({*inputs, *more}))
         total = value + self.penalty(theta, penalty)
-        worst = float(left.max(initial=0.0))
+        worst = float(violations.max(initial=0.0))
         height = self.problem.prior_of(self.scaled.outward(theta)) - self.size * value
         fit = theta, total, height, worst, curvatures, effective, gain, n_iterations
         return Stationary(*fit)
@@ -361,9 +360,9 @@ class SparseProblem:
 class _Restricted:
     """The problem with some of the inputs; the coefficients of the others are 0."""
 
-    def __init__(self, whole: SparseProblem, inputs: Sequence[int]) -> None:
-        self.whole = whole
-        family, data, groups = whole.family, whole.problem.data, whole.groups
+    def __init__(self, full: SparseProblem, inputs: Sequence[int]) -> None:
+        self.full = full
+        family, data, groups = full.family, full.problem.data, full.groups
         columns = list(inputs) or [0]  # a family has one input at least
         small = replace(
             family,
@@ -372,13 +371,13 @@ class _Restricted:
             **{"offset_input": None, "constraints": ()},
         )
         X = np.ascontiguousarray(data.X[columns])
-        self.at = np.flatnonzero(np.isin(whole.input_of, [-1, *columns]))
-        at = whole.scaled.at[self.at]
+        self.at = np.flatnonzero(np.isin(full.input_of, [-1, *columns]))
+        at = full.scaled.at[self.at]
         places = np.where(at < 0, -1, np.searchsorted(self.at, at))
-        self.scaled = Scaled(places, whole.scaled.power[self.at])
+        self.scaled = Scaled(places, full.scaled.power[self.at])
         sample = Sample(X, data.y, data.weight, begin=data.begin)
-        self.problem = whole.problem.restrict(small, sample, self.at)
-        single = whole.single[self.at] & np.isin(whole.input_of[self.at], [-1, *inputs])
+        self.problem = full.problem.restrict(small, sample, self.at)
+        single = full.single[self.at] & np.isin(full.input_of[self.at], [-1, *inputs])
         free = self.at[single]
         # Each coordinate without penalty is a group by itself.
         group = np.where(
@@ -394,16 +393,16 @@ class _Restricted:
             np.append(a, 0.0)[group_or_none] for a in (groups.weight, groups.square)
         )
         self.norm, self.ridge = groups.ratio * weight, (1.0 - groups.ratio) * self.ridge
-        self.spread = (whole.owner[self.at][:, None] == self.coordinates[None, :]).astype(
-            np.float64
-        )
+        self.spread = (full.owner[self.at][:, None] == self.coordinates[None, :]).astype(np.float64)
         self.moving = self.spread.any(axis=1)
         self.lower = np.where(self.alone, family.lower[self.coordinates], -np.inf)
         self.upper = np.where(self.alone, family.upper[self.coordinates], np.inf)
 
-    def solve(self, theta: FloatArray, penalty: float) -> tuple[Any, ...]:
+    def solve(
+        self, theta: FloatArray, penalty: float
+    ) -> tuple[FloatArray, FloatArray, float, float, int]:
         """A stationary point: parameters, curvatures, effective number, gain and steps."""
-        n, damping, point, gain = self.whole.size, 0.0, theta.copy(), 0.0
+        n, damping, point, gain = self.full.size, 0.0, theta.copy(), 0.0
         u, H, steps = point[self.coordinates], np.empty((0, 0)), 0
         while steps < _ITERATIONS:
             plain = self.scaled.outward(point[self.at])
@@ -411,21 +410,21 @@ class _Restricted:
             g = self.spread.T @ self.scaled.gradient(plain, evaluation.gradient) / n
             H = self.scaled.hessian(plain, evaluation.gradient, evaluation.hessian)
             H = self.spread.T @ H @ self.spread / n
-            left, live = self._live(point, g, penalty)
-            if left <= _STATIONARY:
+            violation, live = self._live(point, g, penalty)
+            if violation <= _STATIONARY:
                 break
             values, vectors = np.linalg.eigh(H[np.ix_(live, live)])
             values = np.maximum(np.abs(values), _FLAT * np.abs(values).max(initial=_FLAT))
-            value = evaluation.value / n + self.whole.penalty(point, penalty)
+            value = evaluation.value / n + self.full.penalty(point, penalty)
             while damping < _LARGEST:
                 B = (vectors * (values + damping)) @ vectors.T
                 v = u.copy()
-                precision = min(left, NEGLIGIBLE) * left**0.5
+                precision = min(violation, NEGLIGIBLE) * violation**0.5
                 v[live] = self._minimum(B, g, u, live, penalty, precision)
                 trial, s = point.copy(), (v - u)[live]
                 trial[self.at] = np.where(self.moving, self.spread @ v, point[self.at])
-                cost = self.whole.penalty(trial, penalty)
-                change = g[live] @ s + 0.5 * s @ B @ s + cost - self.whole.penalty(point, penalty)
+                cost = self.full.penalty(trial, penalty)
+                change = g[live] @ s + 0.5 * s @ B @ s + cost - self.full.penalty(point, penalty)
                 plain = self.scaled.outward(trial[self.at])
                 evaluation = self.problem.evaluate(Request(Objective.VALUE, plain))
                 gained = value - evaluation.value / n - cost
@@ -453,15 +452,13 @@ class _Restricted:
         """
         gradient = np.zeros(point.size)
         gradient[self.coordinates] = g
-        left = self.whole.residuals(point, gradient, penalty)
-        of_groups = left[left.size - self.whole.groups.weight.size :]
-        size = self.whole.groups.norms(
-            point[self.coordinates], np.where(self.alone, -1, self.group)
-        )
-        moving = np.append(left[: left.size - of_groups.size], of_groups[size > 0.0])
+        violations = self.full.residuals(point, gradient, penalty)
+        of_groups = violations[violations.size - self.full.groups.weight.size :]
+        size = self.full.groups.norms(point[self.coordinates], np.where(self.alone, -1, self.group))
+        moving = np.append(violations[: violations.size - of_groups.size], of_groups[size > 0.0])
         live = (size > 0.0) | (of_groups > max(_STATIONARY, moving.max(initial=0.0)))
         at = self.alone | np.append(live, False)[np.minimum(self.group, live.size)]
-        return float(left.max(initial=0.0)), np.flatnonzero(at)
+        return float(violations.max(initial=0.0)), np.flatnonzero(at)
 
     def _minimum(
         self,

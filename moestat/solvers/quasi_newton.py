@@ -85,10 +85,10 @@ class QuasiNewton(Newton):
         metric, box = problem.metric(theta), problem.family.box_at(theta)
         radius, matrix, near, spent = 1.0, None, TRUST.preview, 0
         while True:
-            theta, _, made = yield from bfgs_steps(
+            theta, _, n_steps = yield from bfgs_steps(
                 problem, theta, level, max_iterations - spent, near, matrix
             )
-            spent += made
+            spent += n_steps
             current = yield Request(Objective.OBSERVED, theta, level)
             region = Region(theta, current.gradient, current.hessian, metric, *box)
             move, radius = _predict_gain(region, radius, tolerance)
@@ -124,9 +124,9 @@ def _predict_gain(region: Region, radius: float, tolerance: float) -> tuple[BoxS
     return move, radius
 
 
-def _next_radius(radius: float, move: BoxStep, made: FloatArray) -> float:
-    """The radius after a line search along a step `move` made the step `made` (P,)."""
-    part = np.linalg.norm(made) / max(float(np.linalg.norm(move.step)), TINY)
+def _next_radius(radius: float, move: BoxStep, actual: FloatArray) -> float:
+    """The radius after a line search that followed a step `move` up to `actual` (P,)."""
+    part = np.linalg.norm(actual) / max(float(np.linalg.norm(move.step)), TINY)
     if part < BFGS.flatter:
         return max(1.0, radius / BFGS.growth)
     if move.length > TRUST.edge * radius:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import Encoded, FloatArray, IntArray
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.model.recombination import POINTS, recombine
@@ -29,8 +29,8 @@ def _parts(size: int, entries: int, preview: bool) -> tuple[slice, ...]:
         least = max(WORK.block, entries)
         count = min(WORK.parts, 1 << (size // least).bit_length() >> 1) or 1
     else:
-        most = max(WORK.part, entries)
-        count = WORK.parts * -(-size // (WORK.parts * most)) if size >= 2 * most else 1
+        max_rows = max(WORK.part, entries)
+        count = WORK.parts * -(-size // (WORK.parts * max_rows)) if size >= 2 * max_rows else 1
     ends = np.linspace(0, size, count + 1).astype(int)
     return tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
@@ -41,12 +41,12 @@ class Sample:
 
     A preview is a part of the data on which a climb begins.  Data that are `whole` have one level
     only, for targets to which a pass over all rows costs less than making previews.  Mean and
-    covariance matrix may be `known` already.  Where an expert is chosen once for a group
-    of rows, these follow each other, and `begin` (G,) has the first row of each group.
+    covariance matrix may be `known` already.  Where an expert is chosen once for a group of rows,
+    the rows of a group follow each other, and `begin` (G,) has the first row of each group.
     """
 
     X: FloatArray
-    y: Any
+    y: Encoded
     weight: FloatArray
     preview: bool = False
     whole: bool = False
@@ -59,7 +59,7 @@ class Sample:
         return self.X.shape[1]
 
     @property
-    def arrays(self) -> tuple[FloatArray, Any, FloatArray]:
+    def arrays(self) -> tuple[FloatArray, Encoded, FloatArray]:
         """X, y and weight."""
         return self.X, self.y, self.weight
 
@@ -100,13 +100,13 @@ class Sample:
 
     def metric(self, family: Family) -> FloatArray:
         """Metric (P, P) of a family's channels; the same array as long as the family is."""
-        if not self._metric or self._metric[0] is not family:
+        if not self._metric or self._metric[0][0] is not family:
             shape = family.index, family.width, family.n_params
-            self._metric[:] = family, region_metric(self.gram, *shape)
-        return self._metric[1]
+            self._metric[:] = [(family, region_metric(self.gram, *shape))]
+        return self._metric[0][1]
 
     @cached_property
-    def _metric(self) -> list[Any]:
+    def _metric(self) -> list[tuple[Family, FloatArray]]:
         return []
 
     @cached_property
@@ -173,13 +173,13 @@ class Sample:
         return sum(self.map_parts(function))
 
     def convert(self, units: DataUnits) -> Sample:
-        """The data (z, w) in these units."""
+        """The data in other units, as (z, w)."""
         X, y = units.apply(self.X, self.y)
         return replace(self, X=X, y=y, known=units.moments(*self._moments))
 
     @cached_property
     def sorted(self) -> Sample:
-        """These rows in ascending order of the first input."""
+        """The same rows in the order of the first input."""
         order = np.argsort(self.X[0], kind="stable")
         X = np.ascontiguousarray(self.X[:, order])
         return Sample(X, self.y[order], self.weight[order])

@@ -183,7 +183,7 @@ class _Model:
         """
         soft = np.sqrt(np.maximum(self.stiffness, ZERO_CURVATURE))
         target = -self.gradient / soft
-        u, held = target / soft, np.empty(0, dtype=np.int64)
+        u, binding = target / soft, np.empty(0, dtype=np.int64)
         distance = self.distance + self.normal @ cell
         nearest = np.argsort(np.abs(distance), kind="stable")[: JUMP_SEARCH.ties]
         if nearest.size:
@@ -196,39 +196,39 @@ class _Model:
             try:
                 weight, _ = scipy.optimize.nnls(system, unit)
             except RuntimeError:
-                return cell, held
-            rest = unit - system @ weight
-            if rest[-1] <= TRUST.rounding:
-                return cell, held
-            u = (target - rest[:-1] / rest[-1]) / soft
-            held = nearest[weight > 0.0]
+                return cell, binding
+            residual = unit - system @ weight
+            if residual[-1] <= TRUST.rounding:
+                return cell, binding
+            u = (target - residual[:-1] / residual[-1]) / soft
+            binding = nearest[weight > 0.0]
         far = float(np.linalg.norm(u))
-        return (u if far <= self.radius else u * (self.radius / far)), held
+        return (u if far <= self.radius else u * (self.radius / far)), binding
 
-    def list_crossings(self, held: IntArray) -> FloatArray:
-        """Unit steps (r, F) across one tie each: the `held` ones first, then the nearest others.
+    def list_crossings(self, binding: IntArray) -> FloatArray:
+        """Unit steps (r, F) across one tie each: the `binding` ones first, then the nearest others.
 
-        A step across a held tie keeps the other held ties.  The nearest other ties follow, each
-        independent of those before it.
+        A step across a binding tie keeps the other binding ties.  The nearest other ties follow,
+        each independent of those before it.
         """
         n_axes = self.axes.shape[1]
-        if held.size:
-            basis = list(np.linalg.pinv(self.normal[held]).T)
-            span = scipy.linalg.orth(self.normal[held].T).T
+        if binding.size:
+            basis = list(np.linalg.pinv(self.normal[binding]).T)
+            span = scipy.linalg.orth(self.normal[binding].T).T
         else:
             basis, span = [], np.empty((0, n_axes))
         for t in np.argsort(self.distance, kind="stable")[: JUMP_SEARCH.ties]:
             if len(span) == n_axes:
                 break
-            rest = self.normal[t] - span.T @ (span @ self.normal[t])
-            size = np.linalg.norm(rest)
+            remainder = self.normal[t] - span.T @ (span @ self.normal[t])
+            size = np.linalg.norm(remainder)
             if size > NEGLIGIBLE:
-                basis.append(rest / size)
+                basis.append(remainder / size)
                 span = np.vstack([span, basis[-1]])
         return _unit_rows(np.array(basis).reshape(-1, n_axes))
 
     def scatter(
-        self, across: FloatArray, n_held: int, count: int, rng: np.random.Generator
+        self, across: FloatArray, n_binding: int, count: int, rng: np.random.Generator
     ) -> list[Probe]:
         """The best steps in the pieces of largest predicted gain among `count` random ones.
 
@@ -240,7 +240,7 @@ class _Model:
         length = np.sort(self.radius * 10.0 ** rng.uniform(-1.0, 0.0, count))
         mixing = rng.standard_normal((count, len(across)))
         # Half of them keep to the ties that matter most.
-        mixing[::2, n_held + 1 :] = 0.0
+        mixing[::2, n_binding + 1 :] = 0.0
         mixing *= np.exp(rng.standard_normal(mixing.shape))
         points = length[:, None] * _unit_rows(mixing @ across)
         predicted = -points @ self.gradient - 0.5 * points**2 @ self.curvature
@@ -292,12 +292,12 @@ class _Model:
         return gains[best], probes[best] * v
 
     def rounds(
-        self, held: IntArray, directions: int, scattered: int, rng: np.random.Generator
+        self, binding: IntArray, directions: int, scattered: int, rng: np.random.Generator
     ) -> Iterator[list[Probe]]:
         """Groups of probes, the most promising group first."""
         n_axes = self.axes.shape[1]
         count = directions * n_axes
-        across = self.list_crossings(held)
+        across = self.list_crossings(binding)
         yield [self.best_along(v) for v in across]
         yield [self.best_along(v) for v in np.eye(n_axes)]
         if len(across):
@@ -306,7 +306,7 @@ class _Model:
             yield [self.best_along(v) for v in _unit_rows(mixing @ across)]
         yield [self.best_along(v) for v in _unit_rows(rng.standard_normal((count, n_axes)))]
         if scattered:
-            yield self.scatter(across, held.size, scattered, rng)
+            yield self.scatter(across, binding.size, scattered, rng)
 
 
 def _log_sum(values: FloatArray, chosen: np.ndarray) -> FloatArray:
@@ -399,10 +399,10 @@ class Search:
                 problem, Objective.OBSERVED, theta, tolerance, self.max_iterations, level
             )
             budget = self.max_iterations - moves
-            theta, current, model, gain, status, made = yield from self._climb(
+            theta, current, model, gain, status, n_moves = yield from self._climb(
                 problem, level, ran.theta, ran, tolerance, budget, rng
             )
-            moves += made
+            moves += n_moves
             if last:
                 certificate = _certificate(problem, theta, current, model, gain, status, moves)
                 return Solution(theta, -current.value, current.hessian, certificate)
@@ -423,13 +423,13 @@ class Search:
         stage, moves = 0, 0
         while True:
             model = _Model(problem, data, theta, current, JUMP_SEARCH.radii[stage])
-            inside, held = model.step_inside(np.zeros(model.axes.shape[1]))
+            inside, binding = model.step_inside(np.zeros(model.axes.shape[1]))
             small = NEGLIGIBLE * tolerance
             best = yield from _check(model, [(model.gain(inside), inside)], current, level, small)
             if best[0] <= small:
                 full = last and stage + 1 == len(JUMP_SEARCH.radii)
                 effort = (self.directions, JUMP_SEARCH.scattered) if full else (1, 0)
-                for probes in model.rounds(held, *effort, rng):
+                for probes in model.rounds(binding, *effort, rng):
                     best_probe = yield from _check(model, probes, current, level, tolerance)
                     best = max(best, best_probe, key=lambda probe: probe[0])
                     if best[0] > tolerance:

@@ -34,7 +34,7 @@ class LevelSolver(ABC):
     """Name in the registry."""
 
     needs: ClassVar[Needs] = Needs()
-    """What the solver asks of a family."""
+    """Requirements of the solver on a family."""
     value: ClassVar[Objective] = Objective.VALUE
     """The objective without derivatives."""
     preview_tolerance: ClassVar[float] = TRUST.preview
@@ -108,7 +108,7 @@ class LevelSolver(ABC):
         return problem.detail()
 
     def final_request(self, problem: Problem, theta: FloatArray) -> Request:
-        """What the certificate of theta (P,) needs to know, where the climb does not know it."""
+        """The request for a certificate of theta (P,), if the climb has not made its Hessian."""
         return Request(Objective.OBSERVED, theta)
 
     def model(self, problem: Problem, theta: FloatArray, evaluation: Evaluation) -> Evaluation:

@@ -72,7 +72,7 @@ def gram_squares(
     return 0.5 * float(gram[last, last]), gradient, hessian
 
 
-def _reads(family: Family) -> tuple[IntArray, ...]:
+def _channel_places(family: Family) -> tuple[IntArray, ...]:
     """Position, number, first feature and row in the Jacobian of the channels' coefficients."""
     return family.index, family.width, family.offset, family.jacobian_rows
 
@@ -120,7 +120,7 @@ def gradient_squares(
         slope *= weighted
         sums += slope @ phi.T
     gradient = np.zeros(family.n_params)
-    collect_loop(*_reads(family), sums, gradient)
+    collect_loop(*_channel_places(family), sums, gradient)
     return 0.5 * value, gradient
 
 
@@ -135,7 +135,7 @@ def newton_squares(
     """
     at = np.flatnonzero(family.jacobian_rows >= 0)
     joined = family.gate.normalised
-    reads, width = _reads(family), min(CHUNK, y.size)
+    reads, width = _channel_places(family), min(CHUNK, y.size)
     root, chunks = np.sqrt(weight), _Chunks(family, X, theta, 2)
     rows = np.zeros((at.size, width))
     cross = np.zeros((at.size if joined else 0, width))

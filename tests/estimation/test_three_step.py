@@ -13,7 +13,7 @@ from moestat.estimation.inference.classification import (
     first_step,
 )
 from moestat.estimation.inference.structures import Levels, Logit, Means, Normal
-from moestat.estimation.inference.three_step import _corrected
+from moestat.estimation.inference.three_step import _correct
 from moestat.estimation.starts import GivenStarts
 
 N = 400
@@ -97,7 +97,7 @@ def test_derivatives_of_the_third_step_are_differences(method, name, result, dat
         structure = Normal((data.z.to_numpy() - 30) / 5, 2)
     else:
         structure = Logit(np.column_stack([np.ones(N), data.age]), ("1", "age"), 2)
-    third, tables, beta = _corrected(first_step(result), structure, method, "modal")
+    third, tables, beta = _correct(first_step(result), structure, method, "modal")
     assert np.abs(third.total(beta, tables)).max() < 1e-6
     exact = third.jacobian(beta, tables)
     for j, move in enumerate(1e-5 * np.eye(beta.size)):

@@ -17,7 +17,7 @@ from moestat.solvers.least_squares.gauss_newton import (
     last_look,
     least_squares_solution,
 )
-from moestat.solvers.least_squares.gauss_newton_bfgs import _held, _root
+from moestat.solvers.least_squares.gauss_newton_bfgs import _inverse_inside, _root
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.trust_region.region import eigenbasis_step
 from moestat.sweep.run.cell import run_cell
@@ -194,7 +194,7 @@ def test_coordinates_are_held_in_an_inverse():
     root = rng.normal(size=(5, 5))
     matrix = root @ root.T + np.eye(5)
     inside = np.array([True, False, True, True, False])
-    held = _held(np.linalg.inv(matrix), inside)
+    held = _inverse_inside(np.linalg.inv(matrix), inside)
     assert np.allclose(held, np.linalg.inv(matrix[np.ix_(inside, inside)]))
 
 

@@ -17,9 +17,9 @@ def align(
     """Packed parameters relabelled to be nearest to a reference.
 
     The labels are those of the cheapest transport between the two mixing measures: an atom moves as
-    a whole, at the cost of its squared distance in units of `scale` (P,), where 0 or NaN leaves one
-    out.  The second number is by how much the second best labels cost more, relative to their cost:
-    near 0 labels are arbitrary, near 1 they are clear.
+    a whole, at the cost of its squared distance in units of `scale` (P,); parameters with the scale
+    0 or NaN are left out.  Also returns the margin, the extra cost of the second best labels
+    relative to their cost: near 0 labels are arbitrary, near 1 they are clear.
     """
     from scipy.optimize import linear_sum_assignment
 

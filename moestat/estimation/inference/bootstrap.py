@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
-from moestat.base.types import FloatArray, IntArray, Seed
+from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
 from moestat.estimation.block_passes import Passes
@@ -17,7 +18,7 @@ from moestat.estimation.block_rows import BlockRows
 from moestat.estimation.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
-from moestat.estimation.inference.found import Found, found
+from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.estimation.inference.resampling import (
     parametric_samples,
     refit,
@@ -30,6 +31,7 @@ from moestat.estimation.tables import labelled, significant
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.results import MoEResults
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -37,11 +39,11 @@ BOOTSTRAPS = ("pairs", "parametric", "cluster", "bayesian")
 """Rows with replacement, new responses from the fit, whole groups, Dirichlet weights."""
 
 _MOST_UNTOLD = 0.05
-"""Share of resamples that may leave a parameter untold: half of it leaves either end of a 95%
-interval unknown."""
+"""Largest share of resamples that may leave a parameter undetermined: half of this share is as much
+as lies beyond either end of a 95% interval."""
 
 _UNCLEAR = 0.1
-"""Labels whose second best is less than a tenth dearer than the best are called unclear."""
+"""Margin below which labels are called unclear, see `align`."""
 
 
 @doors
@@ -105,30 +107,27 @@ class BootstrapResult:
 
     @property
     def _sound(self) -> FloatArray:
-        """Replicates, NaN for parameters that more than `_MOST_UNTOLD` of them do not tell."""
+        """Replicates; NaN for parameters that more than `_MOST_UNTOLD` of them do not determine."""
         lost = self.untold > _MOST_UNTOLD * len(self.replicates)
         return np.where(lost, np.nan, self.replicates)
 
     @property
-    def bse(self) -> Any:
+    def bse(self) -> FloatArray | pd.Series:
         """Standard errors: standard deviations of the replicates, labelled as in the result.
 
         They are NaN for parameters that more than 5% of the replicates do not determine, because
         the other replicates do not have the sampling distribution of the estimate.
         """
-        return self._labelled(self.theta_bse)
+        return labelled(self.theta_bse, self.reported, self.names)
 
     @property
     def theta_bse(self) -> FloatArray:
         """Standard errors (P,) of all parameters, in the order of `theta`; see `bse`."""
         return np.sqrt(np.diag(self.covariance))
 
-    def cov_params(self) -> Any:
+    def cov_params(self) -> FloatArray | pd.DataFrame:
         """Covariance matrix of the replicates, labelled as in the result; NaN as in `bse`."""
-        return self._labelled(self.covariance)
-
-    def _labelled(self, values: FloatArray, columns: Any = None) -> Any:
-        return labelled(values, self.reported, self.names, columns)
+        return labelled(self.covariance, self.reported, self.names)
 
     @property
     def covariance(self) -> FloatArray:
@@ -139,7 +138,9 @@ class BootstrapResult:
             return np.full((values.shape[1],) * 2, np.nan)
         return np.cov(values[complete], rowvar=False)
 
-    def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> Any:
+    def conf_int(
+        self, alpha: float = 0.05, method: str = "percentile"
+    ) -> FloatArray | pd.DataFrame:
         """Intervals of level ``1 - alpha``, one row for each parameter, labelled as in the result.
 
         Parameters
@@ -157,7 +158,8 @@ class BootstrapResult:
         ValueError
             If the method or level is not valid, or there are fewer than two replicates.
         """
-        return self._labelled(self._intervals(alpha, method), ["lower", "upper"])
+        intervals = self._intervals(alpha, method)
+        return labelled(intervals, self.reported, self.names, ["lower", "upper"])
 
     def _intervals(self, alpha: float, method: str) -> FloatArray:
         """Intervals (P, 2) of all packed parameters."""
@@ -184,10 +186,10 @@ class BootstrapResult:
         n_known = np.maximum(np.sum(~np.isnan(values), axis=0), 1)
         below = np.sum(values < self.estimate, axis=0) / n_known
         bias = ndtri(np.clip(below, 0.5 / count, 1.0 - 0.5 / count))
-        moved = self.jackknife()
-        moved = moved.mean(axis=0) - moved
-        spread = np.sum(moved**2, axis=0) ** 1.5
-        third = np.sum(moved**3, axis=0)
+        without_row = self.jackknife()
+        changes = without_row.mean(axis=0) - without_row
+        spread = np.sum(changes**2, axis=0) ** 1.5
+        third = np.sum(changes**3, axis=0)
         acceleration = np.divide(third, 6 * spread, out=np.zeros_like(third), where=spread > 0)
         out = np.empty((self.estimate.size, 2))
         for side, q in enumerate(ndtri(sides)):
@@ -242,12 +244,12 @@ class BootstrapResult:
         rows = zip(self.estimate, self.theta_bse, self._intervals(0.05, "percentile"), strict=True)
         shown_rows = [row for row, moves in zip(rows, self._moves, strict=True) if moves]
         for name, (value, error, ends) in zip(names, shown_rows, strict=True):
-            shown = [significant(float(each), 4) for each in (value, error, *ends)]
-            lines.append(f"{name:<{width}}" + "".join(f"{each:>12s}" for each in shown))
-        return "\n".join([*lines, *self._said_of_untold()])
+            cells = [significant(float(each), 4) for each in (value, error, *ends)]
+            lines.append(f"{name:<{width}}" + "".join(f"{each:>12s}" for each in cells))
+        return "\n".join([*lines, *self._describe_untold()])
 
-    def _said_of_untold(self) -> list[str]:
-        """What resamples do not tell, in words; nothing where they tell everything."""
+    def _describe_untold(self) -> list[str]:
+        """Sentences about the parameters that some resamples do not determine."""
         lost = np.flatnonzero((self.untold > 0) & (self.untold < len(self.replicates)))
         return [
             f"{self.names[j]}: {self.untold[j]} of {len(self.replicates)} resamples do not tell it"
@@ -255,13 +257,13 @@ class BootstrapResult:
         ]
 
 
-@door(result="MoEResults")
+@door()
 def bootstrap(
-    result: Any,
+    result: MoEResults,
     n_resamples: int = 500,
     kind: str = "pairs",
     *,
-    groups: Any = None,
+    groups: ArrayLike | TableLike | None = None,
     rng: Seed = None,
     threads: int | None = None,
     verbose: bool = False,
@@ -325,27 +327,28 @@ def bootstrap(
     count = positive_int("n_resamples", n_resamples, maximum=MOST_FITS)
     if kind not in BOOTSTRAPS:
         raise ValueError(f"kind must be one of {', '.join(BOOTSTRAPS)}, got {short(kind)}")
-    inner = found(result, mode=True, passes=True)
+    inner = inner_fit(result, mode=True, passes=True)
     data, generator = inner.data, as_generator(rng)
     model, theta, target = inner.family, inner.theta, None
+    groups_of_fit = None if result.data is None else result.data.groups
     if isinstance(data, BlockRows):
-        _check_on_source(kind, groups, result.data.groups is not None)
+        _check_on_source(kind, groups, groups_of_fit is not None)
         how = "pairs" if kind == "cluster" else kind
         samples = data.resamples(how, count, draw_seed(generator))
         target = Passes(data.threads if threads is None else positive_int("threads", threads))
     else:
-        groups_of_fit, groups = result.data.groups, result._of_rows("groups", groups)
+        labels = result._of_rows("groups", groups)
         if kind == "cluster" and groups_of_fit is not None:
-            groups = grouped_labels(groups_of_fit, groups_of_fit if groups is None else groups)
-        elif kind == "cluster" and groups is None:
+            labels = grouped_labels(groups_of_fit, groups_of_fit if labels is None else labels)
+        elif kind == "cluster" and labels is None:
             raise ValueError("groups: kind 'cluster' needs one label per row")
         if kind == "parametric":
             samples = parametric_samples(model, data, theta, count, generator)
         else:
-            samples = reweighted_samples(data, kind, count, generator, groups)
+            samples = reweighted_samples(data, kind, count, generator, labels)
     with reported("bootstrap", verbose, count, "resamples") as report:
-        asked = np.vstack([np.eye(theta.size), result._matrix])
-        refits = refit(inner.problem, samples, theta, threads, report, asked, target)
+        derivatives = np.vstack([np.eye(theta.size), result._matrix])
+        refits = refit(inner.problem, samples, theta, threads, report, derivatives, target)
     entered = np.all(np.isfinite(refits.params), axis=1)
     known, scale = result.identified, np.sqrt(np.diag(inner.covariance))
     # Parameters that the data do not determine differ arbitrarily between resamples: they have no
@@ -360,7 +363,7 @@ def bootstrap(
     replicates = replicates.reshape(-1, model.n_params)
     replicates[~determined_outside] = np.nan
     replicates[:, known.untold(result._matrix)] = np.nan
-    made = BootstrapResult(
+    outcome = BootstrapResult(
         estimate=result.theta,
         names=result.param_names,
         replicates=replicates,
@@ -372,18 +375,18 @@ def bootstrap(
         jackknife=lambda: _without_each_row(inner),
         reported=result._reported,
     )
-    most = made.untold[~known.untold(result._matrix)]
-    if np.any(most > _MOST_UNTOLD * len(replicates)):
-        words = "; ".join(made._said_of_untold()[:4])
+    n_untold = outcome.untold[~known.untold(result._matrix)]
+    if np.any(n_untold > _MOST_UNTOLD * len(replicates)):
+        words = "; ".join(outcome._describe_untold()[:4])
         warn_caller(
             f"{words}. Their standard errors and intervals are NaN: too few rows or groups"
             " determine them, for example those of a rare level",
             FewRowsWarning,
         )
-    return made
+    return outcome
 
 
-def _check_on_source(kind: str, groups: Any, has_groups: bool) -> None:
+def _check_on_source(kind: str, groups: object, has_groups: bool) -> None:
     """Refuse resamples that one pass over blocks or a source cannot draw."""
     if groups is not None or (kind == "cluster" and not has_groups):
         raise ValueError(
@@ -405,7 +408,7 @@ def _quantiles(values: FloatArray, sides: FloatArray) -> FloatArray:
     return quantiles
 
 
-def _without_each_row(inner: Found) -> FloatArray:
+def _without_each_row(inner: InnerFit) -> FloatArray:
     """One-step estimates (n, P) without each row, in the user's coordinates."""
     if isinstance(inner.data, BlockRows):
         raise ValueError(
@@ -413,5 +416,5 @@ def _without_each_row(inner: Found) -> FloatArray:
             " each row; use 'percentile' or 'basic'"
         )
     scores = rows_of_scores(inner.family, inner.data, inner.theta)
-    moved = inner.theta - scores @ inner.covariance
-    return np.array([inner.outward(theta) for theta in moved])
+    estimates = inner.theta - scores @ inner.covariance
+    return np.array([inner.outward(theta) for theta in estimates])

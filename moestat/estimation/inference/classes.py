@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, logit
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach, of_experts
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.results import MoEResults
+    from moestat.model.family import Family
+
 __all__ = ["classes"]
 
 
 def _shares_and_means(
-    result: Any, family: Any, theta: Any, units: Any, members: Any
-) -> tuple[Any, Any]:
+    result: MoEResults,
+    family: Family,
+    theta: FloatArray,
+    units: tuple[IntArray, FloatArray],
+    members: IntArray,
+) -> tuple[FloatArray, FloatArray]:
     """Sizes (k,) of the classes and weighted means (k, c) of their responses; theta may be complex.
 
-    `units` are places and weights of what an expert is chosen for, `members` the place of the unit
-    of each row.
+    A unit is a row or a group of rows with one expert.  `units` has the first row and the weight of
+    each unit, `members` the number of the unit of each row.
     """
     rows, weight = result.rows, result.weight
     chance, value = of_experts(family, theta, rows.X)
@@ -34,8 +41,8 @@ def _shares_and_means(
     return unit_probabilities @ mass / mass.sum(), mean
 
 
-def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
-    """Sizes and means with errors by the delta method, see `MoEResults.classes`."""
+def classes(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame:
+    """Sizes and means with standard errors by the delta method, see `MoEResults.classes`."""
     import pandas as pd
 
     result._check_experts()
@@ -48,25 +55,25 @@ def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
     parts = result.family.likelihood.parts
     marginals = result.family.marginals if parts else [(result.family, slice(None))]
     names = [f"mean({part.name})" for part in parts] or ["mean"]
-    k, rows = result.family.n_experts, list[dict[str, Any]]()
+    k, rows = result.family.n_experts, list[dict[str, object]]()
     for r, (family, at) in enumerate(marginals):
         theta = result.theta[at]
 
-        def reported(theta: Any, family: Any = family) -> Any:
+        def evaluate(theta: FloatArray, family: Family = family) -> FloatArray:
             sizes, means = _shares_and_means(result, family, theta, units, members)
             return np.concatenate([sizes, means.ravel()])
 
-        value = reported(theta)
+        value = evaluate(theta)
         slope = np.zeros((value.size, result.theta.size))
         of_fit = np.arange(result.theta.size)[at]
         for j in np.flatnonzero(result.free[at]):
-            moved = theta.astype(complex)
-            moved[j] += 1j * COMPLEX_STEP
-            slope[:, of_fit[j]] += reported(moved).imag / COMPLEX_STEP
+            perturbed = theta.astype(complex)
+            perturbed[j] += 1j * COMPLEX_STEP
+            slope[:, of_fit[j]] += evaluate(perturbed).imag / COMPLEX_STEP
         error = result._errors_of(slope)
         labels = None
         if family.likelihood.support is not None:
-            own_labels = result.data.classes[r] if parts else result._labels
+            own_labels = result.rows.classes[r] if parts else result._labels
             what = f"{parts[r].name} = " if parts else ""
             labels = [f"P({what}{label})" for label in own_labels]
         quantities = labels or [names[r]]
@@ -81,8 +88,10 @@ def classes(result: Any, alpha: float = 0.05) -> pd.DataFrame:
     return frame.sort_index(level=0, sort_remaining=False, kind="stable")
 
 
-def _row(i: int, name: str, value: float, error: float, half: float, share: bool) -> dict[str, Any]:
-    """A row of the table: of shares the interval is normal on the scale of the logit."""
+def _row(
+    i: int, name: str, value: float, error: float, half: float, share: bool
+) -> dict[str, object]:
+    """A row of the table; the interval of a share is normal on the logit scale."""
     low, high = value - half * error, value + half * error
     if share and 0.0 < value < 1.0:
         reach = half * error / (value * (1.0 - value))

@@ -5,8 +5,9 @@ A unit is a row or, in a fit with groups, a group of rows: that for which an exp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
 from moestat.estimation.groups import Grouping
 from moestat.estimation.inference.covariance import rows_of_scores
-from moestat.estimation.inference.found import Found, found
+from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
@@ -24,24 +25,25 @@ if TYPE_CHECKING:
 __all__ = ["ASSIGNMENTS", "FirstStep", "assigned", "classification_errors", "first_step"]
 
 ASSIGNMENTS = ("modal", "proportional")
-"""Each unit to its most probable expert, or to all in proportion to their probabilities."""
+"""Each unit is assigned to its most probable expert, or to all experts in proportion to their
+probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """What later steps read of a fit, with its sampling variation.
+    """The parts of a fit that later steps use, with its sampling variation.
 
     Parameters
     ----------
     prior, posterior : ndarray of shape (m, k)
-        Probabilities of the experts of each unit before and after its responses are seen.
+        Prior and posterior probabilities of the experts for each unit.
     weight : ndarray of shape (m,)
         Weights of the units.
     places : ndarray of int of shape (m,)
         The first row of each unit.
     coordinates : ndarray of shape (m, q)
         ``L' s_i`` with the score s_i of a unit and a root L (P, q) of the covariance matrix of the
-        parameters: what unit i adds to the estimate, in standard errors.
+        parameters: the contribution of unit i to the estimate, in standard errors.
     """
 
     prior: FloatArray
@@ -49,7 +51,7 @@ class FirstStep:
     weight: FloatArray
     places: IntArray
     coordinates: FloatArray = field(repr=False)
-    inner: Found = field(repr=False)
+    inner: InnerFit = field(repr=False)
 
     def at(self, direction: int, side: float) -> tuple[FloatArray, FloatArray]:
         """Prior and posterior probabilities (m, k) at parameters moved along a column of L."""
@@ -58,7 +60,7 @@ class FirstStep:
         )
         return _probabilities(self.inner, theta)
 
-    def derivative(self, function: Any) -> FloatArray:
+    def derivative(self, function: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
         """Derivatives (r, q) of a ``function(prior, posterior)`` (r,) along the columns of L."""
         sides = [
             [np.asarray(function(*self.at(j, side))) for side in (1.0, -1.0)]
@@ -69,7 +71,7 @@ class FirstStep:
         return np.column_stack([(up - down) / (2.0 * DIFFERENCE_STEP) for up, down in sides])
 
 
-def _probabilities(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _probabilities(inner: InnerFit, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     prior, posterior, _ = inner.problem.rowwise(theta)
     begin = inner.data.begin
     units = slice(None) if begin is None else begin
@@ -81,7 +83,7 @@ def first_step(result: MoEResults) -> FirstStep:
     if result.family.is_regression or result.family.n_experts < 2:
         what = "is a regression function" if result.family.is_regression else "has one expert"
         raise ValueError(f"latent classes need a mixture of two or more experts; this fit {what}")
-    inner = found(result, mode=True)
+    inner = inner_fit(result, mode=True)
     data, groups = inner.data, result.rows.groups
     places = np.arange(data.size)
     if groups is not None:

@@ -26,8 +26,9 @@ def linear_constraints(
 ) -> tuple[FloatArray, FloatArray]:
     """A matrix R (q, P) and a vector r (q,) with ``R theta = r``, from text.
 
-    Equations are parted by commas or semicolons; an expression without ``=`` is set to 0.  A term
-    of the model stands for the name of its parameter where `terms`, the names by term, have one.
+    Equations are separated by commas or semicolons; an expression without ``=`` is set to 0.
+    `terms` has the names of the parameters of each term; a term with one parameter may be used in
+    place of its name.
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{argument} must be text such as 'a[0,0] = 0', got {short(text)}")
@@ -57,7 +58,7 @@ def linear_constraints(
 def _without_terms(
     text: str, names: Sequence[str], terms: Mapping[str, Sequence[str]], argument: str
 ) -> str:
-    """Equations with the places of parameters for the terms that are of one of them alone."""
+    """Replace each term that has one parameter by the place of this parameter."""
     for term in sorted(terms, key=len, reverse=True):
         pattern = rf"(?<![\w.\]]){re.escape(term)}(?![\w\[(.])"
         if not re.match(r"[^\W\d]", term) or not re.search(pattern, text):
@@ -72,7 +73,7 @@ def _without_terms(
 
 
 def equations(text: str) -> list[str]:
-    """Parts between commas and semicolons; those in brackets belong to names."""
+    """Equations between commas and semicolons; commas in brackets belong to names."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign in "[(") - (sign in "])")

@@ -1,15 +1,15 @@
-"""Covariances of an estimate: what the scores of the rows say beside the information."""
+"""Covariance matrices of an estimate, from the information and the scores of the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Labels
 from moestat.estimation.groups import grouped_labels
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.metrics.information import (
     expected_information,
     gradient_rows,
@@ -20,6 +20,9 @@ from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Sample
+
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
 
 __all__ = [
     "KINDS",
@@ -35,12 +38,13 @@ __all__ = [
 ]
 
 KINDS = ("observed", "expected", "HC0", "HC1", "cluster", "survey")
-"""Observed or expected information; sandwiches of rows, times n / (n - p), of groups, of strata."""
+"""Inverse of the observed or of the expected information; sandwiches of rows (HC0, and HC1 with the
+factor n / (n - p)), of groups, and of clusters in the strata of a survey."""
 
 
 @dataclass(frozen=True, eq=False)
 class AtInputs:
-    """The inputs of a data set as a design, in place of a law of X."""
+    """The inputs of a data set as a design, in place of a distribution of X."""
 
     data: Sample
     name: str = "inputs of the data"
@@ -56,7 +60,7 @@ class AtInputs:
 
 
 def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
-    """The score of each row, shape (n, P), or of each group, by itself: not times its weight.
+    """The score of each row, shape (n, P), or of each group, without its weight.
 
     For a regression function the score is that of normal errors with the variance that is fitted,
     ``(y - f) grad f / sigma^2``; the variance is not among the parameters.
@@ -82,12 +86,14 @@ def _residuals(family: Family, data: Sample, theta: FloatArray) -> tuple[FloatAr
 
 
 def middle(
-    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Any, rank: float
+    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Labels | None, rank: float
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
 
-    Outer products of scores summed over rows (HC0); that times ``n / (n - rank)`` (HC1); those of
-    the sums of scores within groups, times ``G / (G - 1)`` (cluster).
+    M is the sum of the outer products of scores over rows (HC0); this sum times ``n / (n - rank)``
+    (HC1); or the sum of the outer products of the scores of groups, times ``G / (G - 1)``
+    (cluster).
+
     White (1982) for the sandwich, Liang and Zeger (1986) for groups.
     """
     weight = data.weight if data.begin is None else data.weight[data.begin]
@@ -128,7 +134,7 @@ def scale_of_clusters(count: int) -> float:
 
 
 def middle_of_survey(
-    scores: FloatArray, weight: FloatArray, clusters: Any, strata: Any
+    scores: FloatArray, weight: FloatArray, clusters: Labels | None, strata: Labels | None
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich for a stratified sample of clusters.
 
@@ -136,8 +142,9 @@ def middle_of_survey(
     scores (n, P) over the rows of the n_h clusters of stratum h, and their mean ``z_h``: the
     variance of a total when clusters are drawn with replacement within strata, as in
     Binder (1983).
-    Labels (n,) of clusters and strata; without clusters each row is one, without strata all are in
-    one.
+
+    `clusters` and `strata` are labels (n,).  Without clusters each row is a cluster; without strata
+    all rows are in one stratum.
     """
     used = np.flatnonzero(weight > 0.0)
     cluster_labels = np.arange(weight.size) if clusters is None else clusters
@@ -180,8 +187,8 @@ def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     return (scores * data.units[:, None]).T @ scores
 
 
-def check_kind_of_covariance(result: Any, kind: str, groups: Any, strata: Any) -> bool:
-    """Whether there is something to compute; raise for arguments that the kind does not take."""
+def check_kind_of_covariance(result: MoEResults, kind: str, groups: object, strata: object) -> bool:
+    """Whether the kind is not "observed"; raise for arguments that the kind does not take."""
     if groups is not None and kind not in ("cluster", "survey"):
         raise ValueError(f"groups are for cov_type 'cluster' or 'survey', got cov_type {kind!r}")
     if strata is not None and kind != "survey":
@@ -192,20 +199,20 @@ def check_kind_of_covariance(result: Any, kind: str, groups: Any, strata: Any) -
 
 
 def robust_covariance(
-    result: Any, kind: str, groups: Any = None, strata: Any = None
+    result: MoEResults, kind: str, groups: Labels | None = None, strata: Labels | None = None
 ) -> FloatArray | None:
     """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
     if not check_kind_of_covariance(result, kind, groups, strata):
         return None
-    inner = found(result, mode=True)
-    groups_of_fit = result.data.groups
+    inner = inner_fit(result, mode=True)
+    groups_of_fit = result.rows.groups
     if groups_of_fit is not None and kind == "cluster":
         groups = grouped_labels(groups_of_fit, groups_of_fit if groups is None else groups)
     if kind == "expected":
         information = information_at(inner.family, inner.data, inner.theta)
         if isinstance(inner.problem, PenalisedProblem):
             information = information + inner.problem.penalty.hessian(inner.theta)
-        # In the basis that the observed information tells.
+        # In the basis of the directions that the observed information determines.
         basis = inner.known.determined
         return inner.outward_matrix(
             basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -24,18 +23,19 @@ __all__ = [
 ]
 
 _ROWS = 4096
-"""Rows whose derivatives are in memory at a time."""
+"""Number of rows whose derivatives are in memory at a time."""
 
 COMPLEX_STEP = 1e-100
-"""A complex step subtracts nothing, so that it has no rounding error (Squire and Trapp 1998): its
-square, 1e-200, is below the rounding of every number, and is one of float64."""
+"""Size of a complex step.  A derivative by a complex step takes no difference, so it has no
+rounding error (Squire and Trapp 1998).  The square of the step, 1e-200, is below the
+rounding of other numbers and within the range of float64."""
 
 
-def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[Any, Any]:
+def of_experts(family: Family, theta: FloatArray, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights (k, n) of the experts, and their means (k, 1, n) or class probabilities (k, K, n).
 
-    In plain NumPy, by the references of gate, expert and likelihood.  Of theta with imaginary parts
-    these are carried along; through the mean of a likelihood by a central difference.
+    They are computed in plain NumPy, by the references of gate, expert and likelihood.  Imaginary
+    parts of theta are carried along, through the mean of a likelihood by a central difference.
     """
     likelihood, blocks = family.likelihood, blocks_of(family, theta)
     eta, weight = predictors(family, blocks, X), weights(family, blocks, X)
@@ -65,7 +65,7 @@ def predictions(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
     return np.einsum("in,icn->cn", weight, value)
 
 
-def normal_reach(alpha: Any) -> float:
+def normal_reach(alpha: float) -> float:
     """Standard errors from an estimate to the ends of a normal interval of level ``1 - alpha``."""
     return float(-ndtri(real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0))
 
@@ -82,9 +82,10 @@ def gradients(
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Predictions and their derivatives in theta, some rows at a time.
 
-    By a complex step in the intercept of each channel of each atom: further coefficients of a
-    channel have their feature of x as a factor.  No step leads across a gate.
-    Yields the rows, predictions (K, m) there, K = 1 for a mean, and derivatives (P, K, m).
+    A complex step in the intercept of each channel of each atom gives the derivative in the
+    intercept; the derivatives in the other coefficients of the channel have their feature of x as a
+    factor.  A complex step does not cross the boundary of a gate.
+    Yields the rows, their predictions (K, m), K = 1 for a mean, and derivatives (P, K, m).
 
     Squire and Trapp (1998) for complex steps.
     """
@@ -96,9 +97,9 @@ def gradients(
         for (i, c), first in np.ndenumerate(family.index):
             if family.channels[c].shared and i:
                 continue
-            moved = theta.astype(complex)
-            moved[first] += 1j * COMPLEX_STEP
-            slope = predictions(family, moved, X[rows]).imag / COMPLEX_STEP
+            perturbed = theta.astype(complex)
+            perturbed[first] += 1j * COMPLEX_STEP
+            slope = predictions(family, perturbed, X[rows]).imag / COMPLEX_STEP
             others = np.arange(1, int(family.width[c]))
             gradient[first] = slope
             gradient[first + others] = phi[family.offset[c] + others - 1][:, None] * slope

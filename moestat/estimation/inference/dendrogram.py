@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.estimation.inference.found import found
+from moestat.estimation.fitted import Fitted
+from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family, check_family
 from moestat.solvers.rules import TINY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from moestat.estimation.results import MoEResults
 
 __all__ = ["Dendrogram", "dendrogram", "has_dendrogram"]
 
@@ -24,13 +32,13 @@ class Dendrogram:
     Parameters
     ----------
     merges : tuple of (int, int)
-        Which two atoms of the measure before were merged; the new one comes last.
+        The two atoms of the previous measure that were merged; the new atom is the last one.
     heights : ndarray of shape (k - 1,)
         Dissimilarity of each merged pair: of the measure with k, k - 1, ..., 2 atoms.
     params : tuple of ndarray
         Packed parameters of the measures with k, k - 1, ..., 1 atoms.
     log_likelihood : ndarray of shape (k,)
-        Their log-likelihoods, without a new fit.
+        Log-likelihoods of these measures, without a new fit.
     nobs : float
         Number of samples.
     """
@@ -69,7 +77,7 @@ class Dendrogram:
 
     __repr__ = __str__
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Heights against the number of atoms.
 
         Parameters
@@ -77,13 +85,13 @@ class Dendrogram:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on, which are also returned; by default those of a new figure.
         """
-        ax = new_axes() if ax is None else ax
+        axes: Axes = new_axes() if ax is None else ax
         k = len(self.params)
-        ax.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, TINY), "o-")
-        ax.axvline(self.n_experts, linestyle=":", color="0.5")
-        ax.set_xticks(np.arange(k, 1, -1))
-        ax.set(xlabel="number of atoms", ylabel="dissimilarity of the next merger")
-        return ax
+        axes.semilogy(np.arange(k, 1, -1), np.maximum(self.heights, TINY), "o-")
+        axes.axvline(self.n_experts, linestyle=":", color="0.5")
+        axes.set_xticks(np.arange(k, 1, -1))
+        axes.set(xlabel="number of atoms", ylabel="dissimilarity of the next merger")
+        return axes
 
 
 def has_dendrogram(family: Family) -> bool:
@@ -92,8 +100,13 @@ def has_dendrogram(family: Family) -> bool:
     return axes == ("gaussian", "softmax", "linear")
 
 
-@door(family="Family | MoEResults")
-def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> Dendrogram:
+@door()
+def dendrogram(
+    family: Family | MoEResults,
+    theta: ArrayLike | None = None,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+) -> Dendrogram:
     """Merge the atoms of a fit with too many softmax-gated Gaussian experts.
 
     Parameters
@@ -139,10 +152,10 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     >>> tree.heights.size, tree.criterion.size
     (3, 3)
     """
-    weight = np.ones(np.shape(y)[:1])
+    weight = np.ones(np.asarray(y).shape[:1])
     grouped = False
-    if hasattr(family, "standard"):
-        inner = found(family)
+    if isinstance(family, Fitted):
+        inner = inner_fit(family)
         begin = inner.data.begin
         grouped = begin is not None and begin.size < inner.data.size
         family, theta, X, weight = inner.family, inner.theta, inner.data.X.T, inner.data.weight
@@ -169,14 +182,14 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     # Masses sum to 1, so that nothing depends on which atom is the reference.
     blocks["beta0"] = blocks["beta0"] - np.logaddexp.reduce(blocks["beta0"])
     atoms = [{name: blocks[name][i] for name in names} for i in range(k)]
-    measures, merges, heights = [theta], [], []
+    measures, merges, heights = [np.asarray(theta, dtype=np.float64)], [], []
     while len(atoms) > 1:
         height, i, j = min(
-            (_apart(atoms[i], atoms[j]), i, j) for j in range(len(atoms)) for i in range(j)
+            (_distance(atoms[i], atoms[j]), i, j) for j in range(len(atoms)) for i in range(j)
         )
         heights.append(height)
         merges.append((i, j))
-        merged = _merged(atoms[i], atoms[j])
+        merged = _merge(atoms[i], atoms[j])
         atoms = [atom for t, atom in enumerate(atoms) if t not in (i, j)] + [merged]
         model = family.with_experts(len(atoms))
         packed = model.pack({name: [atom[name] for atom in atoms] for name in names})
@@ -194,14 +207,14 @@ def dendrogram(family: Any, theta: Any = None, X: Any = None, y: Any = None) -> 
     )
 
 
-def _apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+def _distance(one: Mapping[str, FloatArray], other: Mapping[str, FloatArray]) -> float:
     mass = np.exp(-np.logaddexp(-one["beta0"], -other["beta0"]))
     squared = np.sum((one["beta1"] - other["beta1"]) ** 2) + (one["b"] - other["b"]) ** 2
     plain = np.linalg.norm(one["a"] - other["a"]) + abs(one["nu"] - other["nu"])
     return float(mass * (squared + plain))
 
 
-def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _merge(one: Mapping[str, FloatArray], other: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     total = np.logaddexp(one["beta0"], other["beta0"])
     share = np.exp(one["beta0"] - total)
     mixed = {name: share * one[name] + (1.0 - share) * other[name] for name in one}

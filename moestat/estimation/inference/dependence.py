@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
@@ -19,6 +19,9 @@ from moestat.model.likelihoods import gaussian
 from moestat.solvers.groups import group_sums
 from moestat.solvers.rules import TINY
 
+if TYPE_CHECKING:
+    from moestat.estimation.results import MoEResults
+
 __all__ = ["bounded", "dependence_in_groups", "dependence_in_selection"]
 
 _FEW = 10
@@ -26,7 +29,7 @@ _FEW = 10
 
 
 _WILDEST = 6.0
-"""Standardised residuals beyond this count as this, so that one outlier cannot decide a test: a
+"""Standardised residuals are cut off at this value, so that one outlier cannot decide a test: a
 normal residual exceeds it once in 5e8 rows."""
 
 
@@ -36,11 +39,11 @@ def bounded(residuals: FloatArray) -> FloatArray:
 
 
 def dependence_in_groups(
-    result: Any, rows: Data | None = None
+    result: MoEResults, rows: Data | None = None
 ) -> list[tuple[type[MoEWarning], str]]:
     """A warning if rows of a group are correlated given their expert, of a result with groups.
 
-    By default it looks at the rows of the fit.
+    `rows` are by default those of the fit.
 
     With residuals ``r_ij`` of row j under expert i, standard normal where the model is true, and
     the responsibilities ``tau_gi`` of group g, the statistic is the sum over groups of
@@ -106,21 +109,23 @@ def dependence_in_groups(
     ]
 
 
-def dependence_in_selection(fits: Sequence[Any], chosen: Any) -> list[tuple[type[MoEWarning], str]]:
+def dependence_in_selection(
+    fits: Sequence[MoEResults], chosen: MoEResults
+) -> list[tuple[type[MoEWarning], str]]:
     """A warning if groups differ within an expert of the chosen one of several fits.
 
-    Experts that are too many follow a part of the differences, and the residuals of such a fit show
-    less of them.  So fits with fewer normal experts, whose groups have random intercepts besides,
-    are compared with the chosen one by BIC, too.
+    Superfluous experts describe a part of the differences between groups, and the residuals of such
+    a fit then show less of them.  So fits with fewer normal experts, and with random intercepts of
+    the groups, are also compared with the chosen fit by BIC.
     """
     doubts = dependence_in_groups(chosen)
-    if doubts or chosen.data.groups is None or chosen.family.likelihood.block is not gaussian.block:
+    if doubts or chosen.rows.groups is None or chosen.family.likelihood.block is not gaussian.block:
         return doubts
     penalty = float(np.log(chosen.n_independent))
     for result in fits:
         if result.family.n_experts > chosen.family.n_experts:
             continue
-        # Of the chosen fit itself the intercepts have to be significant.
+        # In the chosen fit itself the intercepts have to be significant.
         least = max(penalty, special.chdtri(1, 2.0 * ALARM.level)) if result is chosen else penalty
         bic = result.bic - _gain_of_intercepts(result) + least
         if bic < chosen.bic:
@@ -139,18 +144,18 @@ def dependence_in_selection(fits: Sequence[Any], chosen: Any) -> list[tuple[type
 
 
 def _cure(family: Family) -> str:
-    """Which fits have effects of groups, where there are any."""
+    """The advice of the warning: which fits have effects of groups, if there are any."""
     if family.likelihood.block is gaussian.block:
         return "random='1' fits an intercept of each group, and random='1 + x' a slope, too. "
     return "Do not read experts as classes. "
 
 
-def _gain_of_intercepts(result: Any) -> float:
-    """Twice the log-likelihood that random intercepts of groups add to normal experts, at least.
+def _gain_of_intercepts(result: MoEResults) -> float:
+    """A lower bound of twice the gain in log-likelihood by random intercepts of groups.
 
-    Their variance is ``rho s_i^2`` in expert i, the experts' variances are ``c s_i^2``, and rho and
-    c maximise the likelihood with all else as it is.  With m residuals z of a group, in units of
-    s_i, the log-density is that of independent rows and
+    The variance of the intercepts is ``rho s_i^2`` in the normal expert i, the experts' variances
+    are ``c s_i^2``, and rho and c maximise the likelihood with all else as it is.  With m residuals
+    z of a group, in units of s_i, the log-density is that of independent rows and
 
         - (m log c + log(1 + m rho) + (z'z - rho (sum z)^2 / (1 + m rho)) / c - z'z) / 2
 
@@ -158,7 +163,7 @@ def _gain_of_intercepts(result: Any) -> float:
     """
     from scipy.optimize import minimize  # not at import: it is slow
 
-    family, data, theta = result.family, result.data, result.theta
+    family, data, theta = result.family, result.rows, result.theta
     grouping = grouping_of(data)
     sums = group_sums(family, theta, encoded_rows(family, data), 0)
     mean, deviation = gaussian.spread(family.predictors(theta, np.ascontiguousarray(data.X.T)))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
-from moestat.base.types import FloatArray, IntArray, Seed
+from moestat.base.types import FloatArray, IntArray, Labels, Seed, TableLike
 from moestat.base.validate import as_design, as_generator, positive_int
 from moestat.compiler.jit import compact, compile_loop
-from moestat.estimation.inference.found import Found, check_likelihood, found
+from moestat.estimation.inference.inner_fit import InnerFit, check_likelihood, inner_fit
 from moestat.estimation.inference.on_source import top_rows
 from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
@@ -25,6 +26,10 @@ from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.rules import BELOW_ONE
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 
+if TYPE_CHECKING:
+    from moestat.estimation.fitted import Fitted
+    from moestat.estimation.results import MoEResults
+
 __all__ = [
     "Influence",
     "calibration",
@@ -35,25 +40,31 @@ __all__ = [
 ]
 
 
-@door(family="Family | MoEResults")
+@door()
 def quantile_residuals(
-    family: Any, theta: Any = None, X: Any = None, y: Any = None, rng: Seed = None
-) -> Any:
+    family: Family | MoEResults,
+    theta: ArrayLike | None = None,
+    X: ArrayLike | TableLike | None = None,
+    y: ArrayLike | TableLike | None = None,
+    rng: Seed = None,
+) -> FloatArray:
     """Randomised quantile residuals, standard normal if the model is true.
 
     ``r = Phi^-1(F(y | x))`` for a continuous response; for classes and counts u in place of F is
-    uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).  Of a result they are
-    those of its data, or of X and y read as it reads them.
+    uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).  Given a result, they
+    are those of its data, or of X and y, which are read as its data were.
     """
     from scipy.special import ndtri
 
-    if hasattr(family, "quantile_residuals"):
+    if not isinstance(family, Family):
         return family.quantile_residuals(rng, X=X, y=y)
     check_likelihood("quantile_residuals", family)
     design = as_design(X, family.n_features).T
     if family.likelihood.support is None:
         weight = family.gate_probabilities(theta, design).T
-        return _residuals(family, theta, design, y, weight, as_generator(rng))
+        return _residuals(
+            family, np.asarray(theta, dtype=np.float64), design, y, weight, as_generator(rng)
+        )
     probability = family.probabilities(theta, design)
     cumulative = np.cumsum(probability, axis=1)
     label = family.likelihood.encode(y, family.n_classes)
@@ -64,7 +75,7 @@ def quantile_residuals(
 
 
 def expert_residuals(
-    family: Family, theta: FloatArray, X: FloatArray, y: Any, rng: Seed
+    family: Family, theta: FloatArray, X: FloatArray, y: ArrayLike, rng: Seed
 ) -> FloatArray:
     """Quantile residuals (k, n) of real responses or counts under each expert by itself."""
     experts = np.eye(family.n_experts)
@@ -77,7 +88,7 @@ def _residuals(
     family: Family,
     theta: FloatArray,
     design: FloatArray,
-    y: Any,
+    y: object,
     weight: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
@@ -89,8 +100,8 @@ def _residuals(
     if family.likelihood.counts:
         at = family.likelihood
         if at.given is not None:
-            y = at.encode(y, 1)
-            at, y = at.given(y), np.real(y)
+            encoded = at.encode(y, 1)
+            at, y = at.given(encoded), np.real(encoded)
         assert at.law is not None
         return _count_residuals(at.law(eta), weight, *bounds_of(y), rng)
     mean, deviation = family.likelihood.spread(eta)
@@ -101,7 +112,7 @@ def _residuals(
     low, high = bounds_of(y)
     below, above = (np.sum(weight * tail(low), axis=0) for tail in (cdf, sf))
     if np.any(low != high):
-        # Anywhere between the bounds of a response that is censored.
+        # The residual of a censored response is drawn between those of its bounds.
         share = rng.random(low.size)
         above = above + share * (np.sum(weight * sf(high), axis=0) - above)
         below = below + share * (np.sum(weight * cdf(high), axis=0) - below)
@@ -110,7 +121,7 @@ def _residuals(
 
 
 def _count_residuals(
-    law: Any, weight: FloatArray, low: Any, high: Any, rng: np.random.Generator
+    law: Any, weight: FloatArray, low: FloatArray, high: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Residuals (n,) of counts between bounds (n,) under laws (k, n) with weights (k, n)."""
     from scipy.special import ndtri
@@ -127,11 +138,11 @@ def _count_residuals(
 
 @door()
 def calibration(
-    probability: FloatArray, occurred: Any, weight: FloatArray, bins: int = 10
-) -> dict[str, Any]:
+    probability: FloatArray, occurred: ArrayLike, weight: FloatArray, bins: int = 10
+) -> dict[str, np.ndarray]:
     """Predicted probabilities of a class against how often it occurred.
 
-    Bins have equal weights, as far as rows with one probability, which share a bin, allow.
+    Bins have about equal weights; rows with the same probability share a bin.
     """
     counted = np.flatnonzero(weight)  # rows without weight have no bins of their own
     weight = np.take(weight, counted)
@@ -150,14 +161,17 @@ def calibration(
 
 @door()
 def classification_table(
-    responsibilities: FloatArray, labels: Any, weight: FloatArray
-) -> tuple[Any, FloatArray | IntArray]:
-    """Weights of known labels (rows) by most probable expert (columns), counts where all are 1."""
+    responsibilities: FloatArray, labels: ArrayLike, weight: FloatArray
+) -> tuple[Labels, FloatArray | IntArray]:
+    """Sums of weights by known label (rows) and most probable expert (columns).
+
+    The sums are integers if all weights are.
+    """
     names, rows = np.unique(np.asarray(labels), return_inverse=True)
     table = np.zeros((names.size, responsibilities.shape[1]))
     np.add.at(table, (rows, np.argmax(responsibilities, axis=1)), weight)
-    whole = np.array_equal(weight, np.round(weight))
-    return names, table.astype(np.int64) if whole else table
+    are_counts = np.array_equal(weight, np.round(weight))
+    return names, table.astype(np.int64) if are_counts else table
 
 
 @dataclass(frozen=True)
@@ -179,26 +193,27 @@ class Influence:
 
     moves: FloatArray = field(repr=False)
     displacement: FloatArray = field(repr=False)
-    rows: Any = field(default=None, repr=False)
+    rows: Labels | None = field(default=None, repr=False)
 
 
 @door(result="MoEResults")
-def influence(result: Any, top: int = 100) -> Influence:
+def influence(result: Fitted, top: int = 100) -> Influence:
     """Case deletion by one Newton step of the likelihood without the row.
 
     ``theta_(-t) - theta ~ -(I - I_t)^-1 s_t`` with the observed information I of all rows and score
     s_t and information I_t of row t, for the coordinates that are free; a row of weight w is left
-    out as a whole.  In a fit with groups each of them is left out, in the order of their labels.
+    out with its whole weight.  In a fit with groups, each group is left out in turn, in the order
+    of their labels.
 
     Cook and Weisberg (1982).
     """
     check_likelihood("influence", result.family)
-    inner = found(result, mode=True, passes=True)
+    inner = inner_fit(result, mode=True, passes=True)
     if result.reads_source:
-        most = positive_int("top", top, maximum=None)
-        moves, displacement, rows = top_rows(inner, partial(_moves, *_whole_of(inner)), most)
+        n_top = positive_int("top", top, maximum=None)
+        moves, displacement, rows = top_rows(inner, partial(_moves, *_estimate_of(inner)), n_top)
     else:
-        moves, displacement = _moves(*_whole_of(inner), inner.data)
+        moves, displacement = _moves(*_estimate_of(inner), inner.data)
         rows = None
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
@@ -206,7 +221,7 @@ def influence(result: Any, top: int = 100) -> Influence:
     return Influence(moves, displacement, rows)
 
 
-def _whole_of(inner: Found) -> tuple[Family, FloatArray, FloatArray, IntArray]:
+def _estimate_of(inner: InnerFit) -> tuple[Family, FloatArray, FloatArray, IntArray]:
     """The family, the estimate (P,), the information of all rows and the free coordinates."""
     return inner.family, inner.theta, inner.information, inner.free
 
@@ -215,25 +230,25 @@ def _moves(
     family: Family, theta: FloatArray, information: FloatArray, free: IntArray, data: Sample
 ) -> tuple[FloatArray, FloatArray]:
     """Moves (n, P) of the estimate without each row, or group, and their displacements (n,)."""
-    whole = information[np.ix_(free, free)]
+    free_information = information[np.ix_(free, free)]
     if data.begin is None:
         moves = _deletions(family, data, theta, information, free)
     else:
-        moves = _deleted_groups(family, data, theta, whole, free)
+        moves = _deleted_groups(family, data, theta, free_information, free)
     free_moves = moves[:, free]
-    return moves, np.einsum("np,np->n", free_moves @ whole, free_moves)
+    return moves, np.einsum("np,np->n", free_moves @ free_information, free_moves)
 
 
 def _deleted_groups(
-    family: Family, data: Sample, theta: FloatArray, whole: FloatArray, free: IntArray
+    family: Family, data: Sample, theta: FloatArray, free_information: FloatArray, free: IntArray
 ) -> FloatArray:
     """Moves (m, P) of the estimate by leaving out each group."""
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(whole)), np.finfo(float).tiny))
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(free_information)), np.finfo(float).tiny))
     n = data.units.size
     score, hessian = _group_by_group(family, theta, data, slice(0, n))
-    rest = (whole + hessian[:, free][:, :, free]) * np.outer(scale, scale)
+    remaining = (free_information + hessian[:, free][:, :, free]) * np.outer(scale, scale)
     moves, scaled_score = np.zeros((n, family.n_params)), scale * score[:, free]
-    solved = np.linalg.pinv(rest, hermitian=True) @ scaled_score[:, :, None]
+    solved = np.linalg.pinv(remaining, hermitian=True) @ scaled_score[:, :, None]
     moves[:, free] = -scale * solved[:, :, 0]
     return moves
 
@@ -278,21 +293,21 @@ def _deletions(
         evaluation = Problem(family, data.part(slice(t, t + 1))).evaluate(
             Request(Objective.OBSERVED, theta)
         )
-        rest = (block - evaluation.hessian[np.ix_(free, free)]) * np.outer(scale, scale)
+        remaining = (block - evaluation.hessian[np.ix_(free, free)]) * np.outer(scale, scale)
         moves[t, free] = scale * (
-            np.linalg.pinv(rest, hermitian=True) @ (scale * evaluation.gradient[free])
+            np.linalg.pinv(remaining, hermitian=True) @ (scale * evaluation.gradient[free])
         )
     return moves
 
 
 @compile_loop
 @compact
-def _deletion_loop(address, first_inputs, rows, theta, whole, sums, work, moves, solved):
+def _deletion_loop(address, first_inputs, rows, theta, free_model, sums, work, moves, solved):
     """Solve for the move of each row (n, P), or say that its matrix is not definite."""
     code, coefficients, first, by_sample, terms = first_inputs
     columns, y, weight, none = rows
     w = first[1].size
-    information, free, scale = whole
+    information, free, scale = free_model
     matrix, move = work
     n = free.size
     for t in range(weight.size):

@@ -14,6 +14,8 @@ from moestat.estimation.inference.delta import gradients, normal_reach
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from moestat.estimation.predicting import Predicting
 
 
@@ -25,7 +27,7 @@ class Effects:
     """Estimates with standard errors and separate tests."""
 
     names: list[str]
-    """What each is."""
+    """Name of each estimate."""
     effect: FloatArray
     sd: FloatArray
     """Estimates and their standard errors; shape (m,)."""
@@ -50,7 +52,7 @@ class Effects:
         half = normal_reach(alpha) * self.sd
         return np.column_stack([self.effect - half, self.effect + half])
 
-    def summary_frame(self, alpha: float = 0.05) -> Any:
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """A pandas frame with the columns of statsmodels, one row per estimate."""
         import pandas as pd
 
@@ -100,42 +102,44 @@ def marginal_effects(result: Predicting, dummy: bool = False) -> Effects:
     return Effects(names, estimate, np.concatenate(errors), np.zeros(estimate.size))
 
 
-def _changes(result: Predicting, dummy: bool) -> Iterator[tuple[str, list[FloatArray], Any]]:
+def _changes(
+    result: Predicting, dummy: bool
+) -> Iterator[tuple[str, list[FloatArray], float | FloatArray]]:
     """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
     rows = result.rows
     if rows.columns:
         formula, columns = rows.formula, dict(zip(rows.formula.names, rows.columns, strict=True))
         variables = formula.variables()
 
-        def inputs(name: Any, values: Any) -> FloatArray:
+        def inputs(name: Any, values: np.ndarray) -> FloatArray:
             return formula.union({**columns, name: values})
 
     else:
         columns = {f: rows.X[:, f] for f in result.family.read}
         variables = dict.fromkeys(columns)
 
-        def inputs(name: Any, values: Any) -> FloatArray:
+        def inputs(name: Any, values: np.ndarray) -> FloatArray:
             X = rows.X.copy()
             X[:, name] = values
             return X
 
     for name, levels in variables.items():
         values = columns[name]
-        shown = name if isinstance(name, str) else (rows.features or {name: f"x{name}"})[name]
+        label = name if isinstance(name, str) else (rows.features or {name: f"x{name}"})[name]
         if values.dtype.kind == "b":
             levels = [False, True]
         if levels is None and np.ptp(values) == 0.0:
             continue
         if levels is None and dummy and np.isin(values, (0.0, 1.0)).all():
-            yield str(shown), [inputs(name, np.full_like(values, one)) for one in (0, 1)], 1.0
+            yield str(label), [inputs(name, np.full_like(values, one)) for one in (0, 1)], 1.0
         elif levels is None:
             half = DIFFERENCE_STEP * float(np.std(values) or 1.0)
             low, high = values.min(), values.max()
-            # Splines end where the data do.
+            # Splines are defined only between the smallest and the largest value.
             ends = [np.clip(values + side, low, high) for side in (-half, half)]
-            yield str(shown), [inputs(name, end) for end in ends], ends[1] - ends[0]
+            yield str(label), [inputs(name, end) for end in ends], ends[1] - ends[0]
         else:
             before = inputs(name, np.full_like(values, levels[0]))
             for level in levels[1:]:
                 after = inputs(name, np.full_like(values, level))
-                yield f"{shown}: {level} - {levels[0]}", [before, after], 1.0
+                yield f"{label}: {level} - {levels[0]}", [before, after], 1.0

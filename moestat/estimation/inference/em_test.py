@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from moestat.base.door import door
@@ -25,26 +25,29 @@ class Kernel:
     """A one-parameter exponential family by its mean."""
 
     name: str
-    log_density: Callable[[Any, Any], FloatArray]  # ``log_density(y, mean)``, broadcast
+    log_density: Callable[
+        [FloatArray, FloatArray], FloatArray
+    ]  # ``log_density(y, mean)``, broadcast
     # ``variance(mean)``: variance and its derivative
     variance: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
     # ``nodes(lowest, highest)``: responses and weights that integrate over the response for means
     # between these
     nodes: Callable[[float, float], tuple[FloatArray, FloatArray]]
-    allowed: tuple[float, float]  # between what responses lie
+    allowed: tuple[float, float]  # smallest and largest possible response
 
 
 _DEPTH = -2.0 * float(np.log(EPSILON))
-"""How far integrals go: to where a density has fallen by this power of e, the square of float64's
-rounding, so that products with powers of a score fall below it, too."""
+"""Integrals extend to where a density has fallen by this power of e, the square of float64's
+rounding, so that products of the density with powers of a score are below rounding, too."""
 
 _NODES = 12
-"""Gauss nodes of an interval, exact up to degree 23."""
+"""Number of Gauss nodes in an interval; they are exact for polynomials up to degree 23."""
 
 _PLACES = ((0.25, 0.75), (0.75, 0.25), (0.02, 0.5), (0.98, 0.5))
-"""Where the halves of a component start between its edges: in either order, and one of them near an
-edge (without the last two the statistics of 160 tests of one component are the same to 1e-3, but of
-20 tests of two components three are lower, by .007 to .09)."""
+"""Starting places of the two halves of a component, as parts of the interval between its edges: in
+either order, and one of them near an edge (without the last two, the statistics of 160 tests of
+one component are the same to 1e-3, but of 20 tests of two components three are lower, by .007 to
+.09)."""
 
 _HOMOGENEITY = 0.54
 """Penalty for one component: Li and Chen (2010), p. 1087, as in their R package MixtureInf
@@ -56,7 +59,7 @@ number of rows, from the same place."""
 
 
 def _counts(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """All counts up to where Bernstein's inequality bounds the rest by ``exp(-_DEPTH)``."""
+    """All counts up to where Bernstein's inequality bounds the tail by ``exp(-_DEPTH)``."""
     third = _DEPTH / 3.0
     y = np.arange(np.ceil(high + third + np.sqrt(third**2 + 2.0 * _DEPTH * high)) + 1.0)
     return y, np.ones_like(y)
@@ -109,11 +112,11 @@ def _binomial(trials: float) -> Kernel:
     from scipy.special import gammaln, xlogy
 
     m = float(positive_int("size", int(trials) if float(trials).is_integer() else trials))
-    whole = gammaln(m + 1.0)
+    log_factorial = gammaln(m + 1.0)
 
-    def log_density(y: Any, mean: Any) -> FloatArray:
+    def log_density(y: FloatArray, mean: FloatArray) -> FloatArray:
         chance = mean / m
-        ways = whole - gammaln(y + 1.0) - gammaln(m - y + 1.0)
+        ways = log_factorial - gammaln(y + 1.0) - gammaln(m - y + 1.0)
         return ways + xlogy(y, chance) + xlogy(m - y, 1.0 - chance)
 
     y = np.arange(m + 1.0)
@@ -185,7 +188,7 @@ class EMTest:
 
 @door()
 def em_test(
-    y: Any,
+    y: ArrayLike,
     n_components: int = 1,
     *,
     kernel: str = "poisson",
@@ -241,7 +244,7 @@ def em_test(
     return _test(y, n_components, make_kernel(kernel, size), verbose)
 
 
-def _test(y: Any, n_components: int, law: Kernel, verbose: bool) -> EMTest:
+def _test(y: ArrayLike, n_components: int, law: Kernel, verbose: bool) -> EMTest:
     response = as_floats("y", y, (None,))
     if n_components not in (1, 2):
         raise ValueError(
@@ -287,15 +290,18 @@ def _posterior(
     return np.exp(joint - total), float(total.sum())
 
 
-def _climbed(
+def _climb(
     law: Kernel,
     y: FloatArray,
     masses: FloatArray,
     means: FloatArray,
     split: Callable[[FloatArray], FloatArray],
-    ends: tuple[Any, Any] = (-np.inf, np.inf),
+    ends: tuple[FloatArray, FloatArray] | tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Height, masses and means between `ends` where EM comes; `split` masses are of components."""
+    """Log-likelihood, masses and means (within `ends`) where EM converges.
+
+    `split` turns the masses into those of the components.
+    """
     before = height = -np.inf
     for _ in range(EM_TEST.most):
         tau, height = _posterior(law, y, split(masses), means)
@@ -307,13 +313,13 @@ def _climbed(
 
 
 def _averages(tau: FloatArray, y: FloatArray, before: FloatArray) -> FloatArray:
-    """Means of the components; one without mass stays where it was."""
+    """Means of the components; a component without mass keeps its mean."""
     mass = tau.sum(axis=1)
     return np.where(mass > TINY, tau @ y / np.maximum(mass, TINY), before)
 
 
 def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, FloatArray, float]:
-    """Masses, ascending means and log-likelihood of the fit with so many components."""
+    """Masses, ascending means and log-likelihood of the fit with `count` components."""
     if count == 1:
         masses, means = np.ones(1), np.array([y.mean()])
         return masses, means, _posterior(law, y, masses, means)[1]
@@ -324,9 +330,7 @@ def _null_fit(law: Kernel, y: FloatArray, count: int) -> tuple[FloatArray, Float
         means = np.array([cut[:at].mean(), cut[at:].mean()])
         if law.allowed[0] == 0.0:
             means = np.maximum(means, y.mean() / y.size)  # EM never leaves a mean of 0
-        climbs.append(
-            _climbed(law, y, np.array([share, 1.0 - share]), means, lambda masses: masses)
-        )
+        climbs.append(_climb(law, y, np.array([share, 1.0 - share]), means, lambda masses: masses))
     height, masses, means = max(climbs, key=lambda end: end[0])
     order = np.argsort(means)
     return masses[order], means[order], height
@@ -351,7 +355,7 @@ def _height(
     for low, high in _PLACES:
         width = upper - lower
         means = np.concatenate([lower + low * width, lower + high * width])
-        climbs.append(_climbed(law, y, masses, means, split, ends))
+        climbs.append(_climb(law, y, masses, means, split, ends))
     _, totals, means = max(climbs, key=lambda end: end[0])
     for _ in range(EM_TEST.steps):
         tau, _ = _posterior(law, y, split(totals), means)
@@ -364,7 +368,7 @@ def _height(
 
 
 def _shares(first: FloatArray, second: FloatArray, penalty: float) -> FloatArray:
-    """What maximises ``first log b + second log(1 - b) + penalty log(1 - |1 - 2 b|)``."""
+    """Shares b that maximise ``first log b + second log(1 - b) + penalty log(1 - |1 - 2 b|)``."""
     total = first + second + penalty
     small = np.minimum((first + penalty) / total, 0.5)
     return np.where(first <= second, small, np.maximum(first / total, 0.5))
@@ -376,17 +380,17 @@ def _limit(law: Kernel, masses: FloatArray, means: FloatArray) -> tuple[tuple[fl
         return (0.5, 0.5), 0.0
     y, weight = law.nodes(float(means.min()), float(means.max()))
     density = np.exp(law.log_density(y[None, :], means[:, None]))
-    whole = masses @ density
+    mixture = masses @ density
     variance, slope = law.variance(means)
     apart = y[None, :] - means[:, None]
     score = apart / variance[:, None]
     second = score**2 - 1.0 / variance[:, None] - apart * (slope / variance**2)[:, None]
     rows = np.vstack([density[:1] - density[1:], score * density, 0.5 * second * density])
-    B = (rows * (weight / np.maximum(whole, TINY))) @ rows.T
+    B = (rows * (weight / np.maximum(mixture, TINY))) @ rows.T
     known = 2 * masses.size - 1
-    left = B[known:, known:] - B[known:, :known] @ np.linalg.solve(
+    schur = B[known:, known:] - B[known:, :known] @ np.linalg.solve(
         B[:known, :known], B[:known, known:]
     )
-    correlation = float(left[0, 1] / np.sqrt(left[0, 0] * left[1, 1]))
+    correlation = float(schur[0, 1] / np.sqrt(schur[0, 0] * schur[1, 1]))
     both = float(np.arccos(np.clip(correlation, -1.0, 1.0))) / (2.0 * np.pi)
     return (0.5 - both, 0.5, both), correlation

@@ -1,21 +1,21 @@
-"""What a generalised linear model says of its fit: deviance, Pearson residuals, leverage.
+"""Statistics of a generalised linear model: deviance, Pearson residuals, leverage.
 
-These are of one expert whose likelihood is an exponential family, in the definitions of McCullagh
-and Nelder (1989), Sec. 2.3 and 2.4, and with the names and the scaling of statsmodels' GLM.
+The model is a fit of one expert whose likelihood is an exponential family.  Definitions are those
+of McCullagh and Nelder (1989), Sec. 2.3 and 2.4; names and scaling are those of statsmodels' GLM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.delta import gradients
-from moestat.estimation.inference.found import found
+from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Objective, Problem, Request
@@ -35,24 +35,28 @@ __all__ = [
 ]
 
 
+Number: TypeAlias = float | FloatArray
+"""The known number of a family: one for all responses, or one for each (n,)."""
+
+
 @dataclass(frozen=True)
 class _Law:
     """An exponential family; `a` is its known number, such as trials or a dispersion."""
 
-    variance: Callable[[Any, Any], Any]
+    variance: Callable[[FloatArray, Number], FloatArray]
     """``V(mu, a)``: variance of a response over the scale."""
-    deviance: Callable[[Any, Any, Any], Any]
+    deviance: Callable[[FloatArray, FloatArray, Number], FloatArray]
     """``d(y, mu, a)``: deviance of one response."""
     scaled: bool = False
     """Whether the scale is estimated, and not 1."""
 
 
-def _binomial(y: Any, p: Any, n: Any) -> Any:
+def _binomial(y: FloatArray, p: FloatArray, n: Number) -> FloatArray:
     saturated = xlogy(y, y) + xlog1py(1.0 - y, -y)
     return 2.0 * n * (saturated - xlogy(y, p) - xlog1py(1.0 - y, -p))
 
 
-def _negative_binomial(y: Any, mu: Any, a: Any) -> Any:
+def _negative_binomial(y: FloatArray, mu: FloatArray, a: Number) -> FloatArray:
     return 2.0 * (xlogy(y, y / mu) - (y + 1.0 / a) * np.log((1.0 + a * y) / (1.0 + a * mu)))
 
 
@@ -81,7 +85,7 @@ class Units:
     law: _Law
     y: FloatArray
     mean: FloatArray
-    known: Any
+    known: Number
     weight: FloatArray
     # coefficients of the mean that are estimated, without those of a dispersion
     n_coefficients: float
@@ -106,12 +110,12 @@ class Units:
         """Pearson's statistic over its degrees of freedom; 1 where the variance is known."""
         if not self.law.scaled:
             return 1.0
-        left = float(self.weight.sum()) - self.n_coefficients
-        return float(self.weight @ self.pearson**2) / left
+        degrees = float(self.weight.sum()) - self.n_coefficients
+        return float(self.weight @ self.pearson**2) / degrees
 
 
 def units(result: Criteria, name: str) -> Units:
-    """Responses and means of a fit of one expert; `name` is the question, for the refusal."""
+    """Responses and means of a fit of one expert; `name` is the statistic, for error messages."""
     family, likelihood = result.family, result.family.likelihood
     if likelihood.parts:
         raise ValueError(
@@ -167,7 +171,7 @@ class RegressionInfluence:
     hat_matrix_diag: FloatArray
     resid_studentized: FloatArray
     cooks_distance: FloatArray
-    index: Any = None
+    index: pd.Index | None = None
 
     def summary_frame(self) -> pd.DataFrame:
         """A pandas table with one row per row of the data."""
@@ -204,7 +208,7 @@ def influence_of_regression(result: Criteria) -> RegressionInfluence:
 def null_log_likelihood(result: Criteria) -> float:
     """The largest log-likelihood of one expert without inputs, on the rows of a fit.
 
-    An offset stays.  Parameters of the likelihood, such as a variance, are estimated with the
+    The offset is kept.  Parameters of the likelihood, such as a variance, are estimated with the
     intercept, so that a fit with inputs is never lower.
     """
     family = result.family
@@ -213,31 +217,36 @@ def null_log_likelihood(result: Criteria) -> float:
             "llnull is defined only for independent rows; compare fits with random effects by"
             " moestat.lr_test or bic"
         )
-    inner = found(result, mode=True)
+    inner = inner_fit(result, mode=True)
     if family.is_regression:
         y, weight = inner.data.y, inner.data.weight
         half_of_null = 0.5 * float(weight @ (y - np.average(y, weights=weight)) ** 2)
         fitted = inner.family.regression(inner.theta, inner.data.X)[0]
         half_of_fit = 0.5 * float(weight @ (y - fitted) ** 2)
         total = float(weight.sum())
-        lost = profile_log_likelihood(half_of_fit, total) - profile_log_likelihood(
+        loss = profile_log_likelihood(half_of_fit, total) - profile_log_likelihood(
             half_of_null, total
         )
-        return float(result.llf - lost)
-    one = inner.family.with_experts(1)
+        return float(result.llf - loss)
+    null_family = inner.family.with_experts(1)
     try:
-        one = one.holding([*one.held, *one.read])
+        null_family = null_family.holding([*null_family.held, *null_family.read])
     except ValueError:
         raise ValueError(
             f"llnull: gate {family.gate.name!r} is not defined without inputs; as a comparison fit"
             " one expert with a constant gate, gate_inputs=[]"
         ) from None
     atoms, shared = inner.family.split(inner.theta)
-    starts = [one.feasible(one.pin(one.join(atom[None], shared))) for atom in atoms]
-    starts.append(one.feasible(one.pin(one.join(atoms.mean(axis=0)[None], shared))))
-    problems = [Problem(one, inner.data) for _ in starts]
-    begun = [Newton().steps(p, start) for p, start in zip(problems, starts, strict=True)]
-    ends: list[Any] = attempt(begun, problems, Cores(1))
+    starts = [
+        null_family.feasible(null_family.pin(null_family.join(atom[None], shared)))
+        for atom in atoms
+    ]
+    starts.append(
+        null_family.feasible(null_family.pin(null_family.join(atoms.mean(axis=0)[None], shared)))
+    )
+    problems = [Problem(null_family, inner.data) for _ in starts]
+    climbs = [Newton().steps(p, start) for p, start in zip(problems, starts, strict=True)]
+    ends = attempt(climbs, problems, Cores(1))
     solved = [end.log_likelihood for end in ends if isinstance(end, Solution)]
     if not solved:
         raise ValueError("llnull: no maximum of one expert without inputs was found")

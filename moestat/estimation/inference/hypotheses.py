@@ -74,28 +74,28 @@ def check_not_higher(gain: float, what: str, estimate: str = "the fit") -> None:
 
 
 def check_errors(matrix: FloatArray, names: list[str], spread: Spread) -> FloatArray:
-    """Covariance (q, q) of the combinations in constraints (q, P), all of which have errors."""
+    """Covariance (q, q) of combinations (q, P); raise if one of them has no standard error."""
     covariance = spread(matrix)
     for row, variance in zip(matrix, np.diag(covariance), strict=True):
         if not variance > 0.0:
             used = np.flatnonzero(row)
             alone = [bool(spread(np.eye(len(names))[j : j + 1])[0, 0] > 0.0) for j in used]
             if used.size > 1 and all(alone):
-                shown = ", ".join(names[j] for j in used[:3])
+                listing = ", ".join(names[j] for j in used[:3])
                 raise ValueError(
-                    f"constraints: the combination of {shown} is known exactly: equal= or fixed="
+                    f"constraints: the combination of {listing} is known exactly: equal= or fixed="
                     " of the model makes these coefficients equal, or known"
                 )
-            lost = [j for j, has_error in zip(used, alone, strict=True) if not has_error]
+            without_error = [j for j, has_error in zip(used, alone, strict=True) if not has_error]
             raise ValueError(
-                f"constraints: {names[(lost or used)[0]]!r} has no standard error (it is a"
+                f"constraints: {names[(without_error or used)[0]]!r} has no standard error (it is a"
                 " reference, known by fixed=, on a bound, or not identified)"
             )
     return covariance
 
 
 def check_independent(covariance: FloatArray) -> None:
-    """Raise if the covariance (q, q) of combinations, all of which have errors, is singular."""
+    """Raise if the covariance (q, q) of combinations with standard errors is singular."""
     error = np.sqrt(np.diag(covariance))
     if np.linalg.matrix_rank(covariance / np.outer(error, error), hermitian=True) < len(error):
         raise ValueError(
@@ -114,8 +114,9 @@ def wald(
 ) -> TestResult:
     """Wald's test of linear constraints, ``(R theta - r)' (R V R')^-1 (R theta - r)``.
 
-    ``spread(R)`` is ``R V R'``, with NaN for combinations that are not identified; `terms` are
-    names by term, which may stand for them.
+    ``spread(R)`` is ``R V R'``, with NaN for combinations that are not identified.  `terms` has the
+    names of the parameters of each term; a term with one parameter may be used in place of its
+    name.
     """
     matrix, value = linear_constraints(text, names, terms=terms)
     covariance = check_errors(matrix, names, spread)

@@ -1,11 +1,10 @@
-"""What the data say about the parameters: which directions they tell, leave open, or never see."""
+"""Which directions of parameter space the data determine, leave open, or do not affect."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 _SEEN = 1e-3
-"""Part of a unit vector along flat directions that is not rounding."""
+"""Smallest part of a unit vector along flat directions that does not come from rounding."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Identified:
     flat: FloatArray
     # (P, t): the directions that the data determine, orthonormal in the information
     determined: FloatArray = field(repr=False)
-    # (P, r): these and the flat ones, orthonormal in the metric: what they are judged by
+    # (P, r): determined and flat directions together, orthonormal in the metric
     whitened: FloatArray = field(repr=False)
     definite: bool  # whether the information is nowhere negative, as at a maximum
     pinned: int = 0  # number of free coordinates between bounds that are as good as one value
@@ -64,7 +63,7 @@ class Identified:
 
     @property
     def rank(self) -> int:
-        """Number of parameters that data of this kind can tell: degrees of freedom of the model.
+        """Degrees of freedom of the model: number of parameters that such data can determine.
 
         Flat directions count: at other values of the parameters the data determine them.
         """
@@ -75,25 +74,25 @@ class Identified:
         return (_norm(rows @ self.aliased) > DOUBT.part * _norm(rows * self.unit))[:, 0]
 
     def seen(self, rows: FloatArray) -> np.ndarray:
-        """Whether derivatives (q, P) have no part along what the data do not tell, shape (q,)."""
-        bound = np.any(np.abs(rows[:, self.held]) > DOUBT.part * _norm(rows), axis=1)
-        return self.definite & ~(bound | self.untold(rows))
+        """Whether the data determine functions with derivatives (q, P), shape (q,)."""
+        on_bound = np.any(np.abs(rows[:, self.held]) > DOUBT.part * _norm(rows), axis=1)
+        return self.definite & ~(on_bound | self.untold(rows))
 
     def open(self, rows: FloatArray) -> np.ndarray:
         """Whether derivatives (q, P) have a part along flat directions, shape (q,)."""
         return (_norm(rows @ self.flat) > _SEEN * _norm(rows @ self.whitened))[:, 0]
 
     def untold(self, rows: FloatArray) -> np.ndarray:
-        """Whether functions with derivatives (q, P) have no finite value, or no one value, (q,)."""
+        """Whether functions with derivatives (q, P) have no finite or no unique value, (q,)."""
         return self.related(rows) | self.open(rows)
 
     def errors(self, rows: FloatArray, variance: FloatArray | None = None) -> FloatArray:
         """Standard errors (q,) of functions with derivatives (q, P), by the delta method.
 
-        Coordinates on a bound are constants.  A flat direction enters with what one unit of the
-        predictors along it does: nothing where the function has come to its end, and a lot in
-        between.  Infinite where a linear relation among inputs that the data obey does not hold,
-        and where the fit is no maximum.
+        Coordinates on a bound are constants.  A flat direction enters with the change of the
+        function for one unit of the predictors along it: none where the function has reached its
+        limit, and a large one in between.  Errors are infinite for inputs that violate a linear
+        relation among the inputs of the data, and for a fit that is not a maximum.
         """
         determined = np.sum((rows @ self.determined) ** 2, axis=1) if variance is None else variance
         # Not below 0 where a covariance is not positive to the last digit.
@@ -176,8 +175,9 @@ def identified(
 
     With M the metric, directions u of ``M u = 0`` are aliased.  In a basis of the others that is
     orthonormal in M an eigenvector of the information with an eigenvalue below 1e-4 is flat: a
-    maximum at infinity, as of separated classes (Albert and Anderson 1984), leaves such.  A default
-    bound where one ends is none of the model's.
+    maximum at infinity, as for separated classes (Albert and Anderson 1984), has such directions.
+    Default bounds are not part of the model: a coordinate on one of them is flat if the
+    distribution has a limit there.
     """
     theta, information = solution.theta, solution.information
     lower, upper = family.box_at(theta)
@@ -193,13 +193,13 @@ def identified(
     unit, null, _ = _basis(metric, estimated, ties)
     related = np.any(np.abs(null) > DOUBT.part * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
-    sort = partial(_sorted, information, metric, BFGS.flattest if absolute else 0.0, ties)
-    held, ended = on & given, on & ~given & _limits(family)
-    flat, determined, whitened, definite = sort(estimated & ~held & ~ended)
+    sort = partial(_sort_directions, information, metric, BFGS.flattest if absolute else 0.0, ties)
+    held, at_limit = on & given, on & ~given & _limits(family)
+    flat, determined, whitened, definite = sort(estimated & ~held & ~at_limit)
     if on.any() and not definite:
-        held, ended = on, on & False
+        held, at_limit = on, on & False
         flat, determined, whitened, definite = sort(estimated & ~held)
-    flat = np.column_stack([flat, np.diag(unit)[:, ended]])
+    flat = np.column_stack([flat, np.diag(unit)[:, at_limit]])
     pinned = int(np.sum((lower < upper) & ~estimated))
     tied = sum(tie.size - 1 for tie in ties)
     idle = 0
@@ -213,7 +213,7 @@ def identified(
 
 
 def _limits(family: Family) -> np.ndarray:
-    """Parameters (P,) at whose end the law becomes a simpler one, whatever the others are."""
+    """Parameters (P,) at whose limit the distribution becomes a simpler one, for all the others."""
     named = [np.ravel(family.blocks[block]) for block in family.likelihood.limits]
     return np.isin(np.arange(family.n_params), np.concatenate([[], *named]))
 
@@ -229,12 +229,12 @@ def _basis(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Units (P,), null directions and an orthonormal basis (P, r) of a metric at free places."""
     alone = free.copy()
-    whole = [tie for tie in ties if free[tie].all()]
+    free_ties = [tie for tie in ties if free[tie].all()]
     for tie in ties:
         alone[tie] = False
     columns = np.eye(free.size)[:, alone]
-    if whole:
-        columns = np.column_stack([columns, *(np.isin(range(free.size), tie) for tie in whole)])
+    if free_ties:
+        columns = np.column_stack([columns, *(np.isin(range(free.size), tie) for tie in free_ties)])
     metric = columns.T @ metric @ columns
     size = np.sqrt(np.diag(metric))
     size[size == 0.0] = 1.0
@@ -244,14 +244,14 @@ def _basis(
     return columns @ (1.0 / size), full[:, null], full[:, ~null] / np.sqrt(values[~null])
 
 
-def _sorted(
+def _sort_directions(
     information: FloatArray,
     metric: FloatArray,
     flat: float,
     ties: Sequence[IntArray],
     free: np.ndarray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    """Flat directions of free coordinates, determined ones, all of them, and definiteness."""
+    """Flat and determined directions of free coordinates, all of these, and definiteness."""
     _, _, basis = _basis(metric, free, ties)
     if not np.isfinite(information[np.ix_(free, free)]).all():
         return basis[:, :0], basis[:, :0], basis, False
@@ -266,7 +266,7 @@ def _sorted(
 def shortest(problem: Problem, solution: Solution) -> Solution:
     """The shortest of the solutions with the same predictors at every row.
 
-    Along linear relations among inputs a solver ends anywhere, on a default bound, too.
+    Along linear relations among inputs a solver may end anywhere, even on a default bound.
     """
     family, theta = problem.family, solution.theta
     lower, upper = family.box_at(theta)
@@ -274,17 +274,17 @@ def shortest(problem: Problem, solution: Solution) -> Solution:
     if not null.size:
         return solution
     scale = np.where(unit > 0.0, unit, 1.0)
-    moved = theta - null @ ((null / scale[:, None]).T @ (theta / scale))
-    if np.any((moved < lower) | (moved > upper)):
+    shorter = theta - null @ ((null / scale[:, None]).T @ (theta / scale))
+    if np.any((shorter < lower) | (shorter > upper)):
         return solution
-    on = np.flatnonzero((lower < upper) & ((moved <= lower) | (moved >= upper)))
+    on = np.flatnonzero((lower < upper) & ((shorter <= lower) | (shorter >= upper)))
     active = tuple(family.param_names[j] for j in on)
     certificate = replace(solution.certificate, active=active)
-    return replace(solution, theta=moved, certificate=certificate)
+    return replace(solution, theta=shorter, certificate=certificate)
 
 
 def related_columns(data: Sample, used: IntArray) -> tuple[set[int], set[int]]:
-    """The columns of these that are in a linear relation, and as many of them as are spare."""
+    """The columns in `used` that are in a linear relation, and those of them that are spare."""
     if used.size < 2:
         return set(), set()
     covariance = data.covariance[np.ix_(used, used)]
@@ -297,15 +297,16 @@ def related_columns(data: Sample, used: IntArray) -> tuple[set[int], set[int]]:
     # Without the columns at the pivots of the relations the others are independent.
     from scipy.linalg import qr
 
-    made: Any = qr(null.T, pivoting=True)
-    spare = made[2][: null.shape[1]]
+    pivots = qr(null.T, pivoting=True)[-1]
+    spare = pivots[: null.shape[1]]
     return {int(used[j]) for j in among}, {int(used[j]) for j in spare}
 
 
 def without_spare_columns(problem: Problem) -> Problem:
-    """The problem with columns held that are linear functions of others, for searches.
+    """The problem without columns that are linear functions of others, for searches.
 
-    With all of them starts are as many dimensions too far, and climbs go along what nothing tells.
+    The coefficients of these columns are held at 0.  Otherwise starts and climbs would move along
+    directions that the data do not determine.
     A gate and experts that read different columns keep theirs, as do coefficients with a prior
     density or constraints of their own.
     """

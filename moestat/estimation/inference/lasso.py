@@ -8,11 +8,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
 from moestat.base.figures import REFERENCE, new_axes
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import FloatArray, Seed
+from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitting import fit
@@ -35,6 +36,7 @@ from moestat.solvers.proximal import Stationary
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["LassoPath", "lasso_path"]
 
@@ -46,7 +48,7 @@ _SMALLEST = 0.01, 0.05
 """Smallest penalty over the largest one, with more and with fewer rows than parameters."""
 
 _NAMED = 10
-"""Coefficients in the legend of a picture."""
+"""Number of coefficients in the legend of a plot."""
 
 _WHOLE = ("df", "nonzero", "inputs", "certified")
 
@@ -139,16 +141,16 @@ class LassoPath:
         return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        shown = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
-        width = {name: 10 if name in _WHOLE else 9 for name in shown}
+        names = [name for name in self.table if np.any(np.isfinite(self.table[name]))]
+        width = {name: 10 if name in _WHOLE else 9 for name in names}
         width |= {"nonzero": 8, "inputs": 7, "df": 7}
-        lines = ["".join(f"{name:>{width[name]}s}" for name in shown)]
+        lines = ["".join(f"{name:>{width[name]}s}" for name in names)]
         for i in range(len(self._ends)):
-            cells = [_cell(name, self.table[name][i], width[name]) for name in shown]
+            cells = [_cell(name, self.table[name][i], width[name]) for name in names]
             lines.append("".join(cells) + " *" * (i == self.chosen()))
         return "\n".join([*lines, f"* chosen by {self.criterion}"])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Coefficients, in standardised coordinates, against the penalty.
 
         The dashed line is at the chosen penalty; the largest coefficients there have names.
@@ -158,26 +160,32 @@ class LassoPath:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on, which are also returned; by default those of a new figure.
         """
-        ax = new_axes() if ax is None else ax
+        axes: Axes = new_axes() if ax is None else ax
         inner, place = np.array([end.theta for end in self._ends]), self.chosen()
-        shown = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
-        largest = shown[np.argsort(-np.abs(inner[place, shown]))][:_NAMED]
-        for j in shown:
+        visible = np.flatnonzero(self._sparse.penalised & np.any(inner != 0.0, axis=0))
+        largest = visible[np.argsort(-np.abs(inner[place, visible]))][:_NAMED]
+        for j in visible:
             named = j in largest and inner[place, j] != 0.0
             style: dict[str, Any] = {"linestyle": ":" if self._sparse.in_gate[j] else "-"}
             if not named:
                 style |= {"color": "0.75", "zorder": 1, **REFERENCE}
             label = self.param_names[j] if named else None
-            ax.plot(self.penalties, inner[:, j], label=label, **style)
-        ax.axvline(self.penalties[place], color="0.4", linestyle="--", **REFERENCE)
-        ax.set_xscale("log")
-        ax.invert_xaxis()
-        ax.set(xlabel="penalty per row", ylabel="standardised coefficient")
-        if np.any(inner[place, shown] != 0.0):
-            dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[shown]) else None
-            aside: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small"}
-            ax.legend(frameon=False, title=dotted, title_fontsize="small", **aside)
-        return ax
+            axes.plot(self.penalties, inner[:, j], label=label, **style)
+        axes.axvline(self.penalties[place], color="0.4", linestyle="--", **REFERENCE)
+        axes.set_xscale("log")
+        axes.invert_xaxis()
+        axes.set(xlabel="penalty per row", ylabel="standardised coefficient")
+        if np.any(inner[place, visible] != 0.0):
+            dotted = "dotted: of the gate" if np.any(self._sparse.in_gate[visible]) else None
+            axes.legend(
+                frameon=False,
+                title=dotted,
+                title_fontsize="small",
+                loc="upper left",
+                bbox_to_anchor=(1.0, 1.0),
+                fontsize="small",
+            )
+        return axes
 
 
 def _cell(name: str, value: float, width: int) -> str:
@@ -189,19 +197,19 @@ def _cell(name: str, value: float, width: int) -> str:
 @door()
 def lasso_path(
     family: Family | str | Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any = None,
+    X: str | ArrayLike | TableLike,
+    y: ArrayLike | TableLike | None = None,
     *,
     l1_ratio: float = 1.0,
     together: str = "coefficients",
     gate_factor: float = 1.0,
     variance: float | None = Prior.variance,
-    penalties: Any = None,
+    penalties: ArrayLike | None = None,
     n_penalties: int = 40,
     smallest: float | None = None,
     criterion: str = "bic",
     folds: int | None = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | TableLike | None = None,
     data: Any = None,
     rng: Seed = None,
     verbose: bool = False,
@@ -299,27 +307,35 @@ def lasso_path(
     >>> {"beta1[0,0]", "a[0,1]", "a[1,2]"} <= set(path.selected()), result.certificate.certified
     (True, True)
     """
-    how = _checked(l1_ratio, together, gate_factor, variance)
+    how = _check_penalty(l1_ratio, together, gate_factor, variance)
     count = positive_int("n_penalties", n_penalties)
     parts = 5 if as_criterion(criterion, _CRITERIA) == "cv" and folds is None else folds
-    fitted_family, fitted_data = _read(family, X, y, data, sample_weight, options)
+    fitted_family, fitted_data = _read_data(family, X, y, data, sample_weight, options)
     generator = as_generator(rng)
     with reported("lasso_path", verbose) as report, ONE_THREAD:
-        made = SparseData(fitted_family, fitted_data, *how)
-        least = smallest if smallest is not None else _SMALLEST[int(made.is_wide)]
-        grid: Any = count, real_in("smallest", least, 0.0, 1.0, open_low=True)
+        sparse_data = SparseData(fitted_family, fitted_data, *how)
+        least = smallest if smallest is not None else _SMALLEST[int(sparse_data.is_wide)]
+        grid: FloatArray | tuple[int, float] = (
+            count,
+            real_in("smallest", least, 0.0, 1.0, open_low=True),
+        )
         if penalties is not None:
             grid = np.unique(as_numbers("penalties", penalties).ravel())[::-1]
             if not grid.size or not 0.0 <= grid[-1] <= grid[0] < np.inf:
                 raise ValueError(f"penalties must be numbers from 0 on, got {short(penalties)}")
-        values, ends = made.path(grid, generator, report.count)
-        table = _table(made, values, ends)
+        values, ends = sparse_data.path(grid, generator, report.count)
+        table = _table(sparse_data, values, ends)
         if parts is not None:
             labels = fold_labels(fitted_data, parts, generator)
-            table["cv"] = _held_out(made, how, values, labels, generator)
-    theta = np.array([made.outward(end.theta) for end in ends])
+            table["cv"] = _cross_validate(sparse_data, how, values, labels, generator)
+    theta = np.array([sparse_data.outward(end.theta) for end in ends])
     return LassoPath(
-        table, theta, parameter_names(fitted_family, fitted_data), criterion, tuple(ends), made
+        table,
+        theta,
+        parameter_names(fitted_family, fitted_data),
+        criterion,
+        tuple(ends),
+        sparse_data,
     )
 
 
@@ -327,7 +343,9 @@ _How = tuple[float, str, float, float | None]
 """What `SparseData` takes besides the data."""
 
 
-def _checked(l1_ratio: Any, together: Any, gate_factor: Any, variance: Any) -> _How:
+def _check_penalty(
+    l1_ratio: float, together: str, gate_factor: float, variance: float | None
+) -> _How:
     if together not in _TOGETHER:
         raise ValueError(f"together must be one of {', '.join(_TOGETHER)}, got {short(together)}")
     return (
@@ -338,10 +356,15 @@ def _checked(l1_ratio: Any, together: Any, gate_factor: Any, variance: Any) -> _
     )
 
 
-def _read(
-    family: Any, X: Any, y: Any, data: Any, sample_weight: Any, options: Mapping[str, Any]
+def _read_data(
+    family: Family | str | Mapping[str, Any] | Sequence[Any],
+    X: str | ArrayLike | TableLike,
+    y: ArrayLike | TableLike | None,
+    data: object,
+    sample_weight: ArrayLike | TableLike | None,
+    options: Mapping[str, Any],
 ) -> tuple[Family, Data]:
-    """The model and the data of the rows, by formula or as they stand."""
+    """The model and the data of the rows, from a formula or from arrays."""
     check_options(options, lasso_path, fit, fit_formula)
     if solving := [name for name in SOLVING if name in options]:
         raise ValueError(f"{', '.join(solving)}: not available; lasso_path has its own solver")
@@ -349,7 +372,7 @@ def _read(
         raise ValueError(
             "random: lasso_path has no random effects; use moestat.fit or moestat.select"
         )
-    given, extra = dict(options), {}
+    given, extra = dict(options), dict[str, object]()
     if isinstance(X, str):
         if data is None or y is not None or sample_weight is not None:
             raise ValueError(
@@ -357,10 +380,13 @@ def _read(
                 " sample_weight"
             )
         given = {"n_experts": 2, **given}
-        words = [given.pop(name, None) for name in ("weights", "offset", "groups")]
-        missing_and_scope: tuple[str, Any] = given.pop("missing", "raise"), given.pop("scope", None)
-        columns = words[0], words[1], words[2]
-        X, y, given, extra = read_formula(X, data, family, *columns, *missing_and_scope, given)
+        weights, offset, groups = (
+            given.pop(name, None) for name in ("weights", "offset", "groups")
+        )
+        missing, scope = given.pop("missing", "raise"), given.pop("scope", None)
+        X, y, given, extra = read_formula(
+            X, data, family, weights, offset, groups, missing, scope, given
+        )
         sample_weight = given.pop("sample_weight")
     elif data is not None:
         raise ValueError(
@@ -377,43 +403,46 @@ def _read(
 
 
 def _table(
-    made: SparseData, penalties: FloatArray, ends: Sequence[Stationary]
+    sparse_data: SparseData, penalties: FloatArray, ends: Sequence[Stationary]
 ) -> dict[str, FloatArray]:
-    """Columns of a path."""
-    llf = np.array([made.log_likelihood(end) for end in ends])
-    df = np.array([made.degrees(end) for end in ends])
-    inputs = [len(made.sparse.inputs_of((end.theta != 0.0) & made.penalised)) for end in ends]
-    sound = [made.is_certified(*pair) for pair in zip(ends, penalties, strict=True)]
+    """Columns of the table of a path."""
+    llf = np.array([sparse_data.log_likelihood(end) for end in ends])
+    df = np.array([sparse_data.degrees(end) for end in ends])
+    inputs = [
+        len(sparse_data.sparse.inputs_of((end.theta != 0.0) & sparse_data.penalised))
+        for end in ends
+    ]
+    sound = [sparse_data.is_certified(*pair) for pair in zip(ends, penalties, strict=True)]
     return {
         "penalty": penalties,
         "llf": llf,
         "df": df,
         "aic": 2.0 * df - 2.0 * llf,
-        "bic": np.log(made.rows) * df - 2.0 * llf,
+        "bic": np.log(sparse_data.rows) * df - 2.0 * llf,
         "cv": np.full(llf.size, np.nan),
-        "nonzero": np.array([made.count(end.theta) for end in ends], dtype=np.float64),
+        "nonzero": np.array([sparse_data.count(end.theta) for end in ends], dtype=np.float64),
         "inputs": np.array(inputs, dtype=np.float64),
         "residual": np.array([end.residual for end in ends]),
         "certified": np.array(sound, dtype=np.float64),
     }
 
 
-def _held_out(
-    made: SparseData,
+def _cross_validate(
+    sparse_data: SparseData,
     how: _How,
     penalties: FloatArray,
-    labels: Any,
+    labels: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Mean log-density (m,) of rows that paths over the others have not seen."""
+    """Mean log-density (m,) of held-out rows, by paths that are fitted to the other folds."""
     total = np.zeros(penalties.size)
     for fold in np.unique(labels):
         LOG.info("fold %d of %d", fold + 1, labels.max() + 1)
-        fitted_family, seen_data = rows_of(made.family, made.data, labels != fold)
+        fitted_family, seen_data = rows_of(sparse_data.family, sparse_data.data, labels != fold)
         part = SparseData(fitted_family, seen_data, *how)
         _, ends = part.path(penalties, rng)
         total += [
-            log_density_of(fitted_family, made.data, labels == fold, part.outward(end.theta))
+            log_density_of(fitted_family, sparse_data.data, labels == fold, part.outward(end.theta))
             for end in ends
         ]
-    return total / float(made.data.weight.sum())
+    return total / float(sparse_data.data.weight.sum())

@@ -1,11 +1,11 @@
-"""What a careful statistician says of data beside a fit: rows that its law does not describe."""
+"""Warnings about rows that the distribution of a fit does not describe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["Misfit", "misfits", "misfits_in"]
 
 _FEWEST = 50
-"""Number of residuals from which on their kurtosis is tested: of 400,000 normal samples .00097 are
-said to have long tails at a level of .001, of samples of 20 .00082."""
+"""Smallest number of residuals whose kurtosis is tested: at a level of .001 the test rejects .00097
+of 400,000 normal samples of this size, and .00082 of samples of 20."""
 
 Misfit = tuple[type[MoEWarning], str]
-"""A kind of warning, and what it says."""
+"""Class of a warning, and its message."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Checked:
     edf: float
 
     @property
-    def y(self) -> Any:
+    def y(self) -> FloatArray:
         """Responses (n,)."""
         return self.data.y
 
@@ -76,7 +76,7 @@ class _Checked:
             return np.exp(-0.5 * self.residuals**2) / np.sqrt(2.0 * np.pi * self.noise)
         return np.exp(self._log_density(self.y))
 
-    def _log_density(self, y: Any) -> FloatArray:
+    def _log_density(self, y: FloatArray) -> FloatArray:
         coded = self.family.likelihood.encode(y, self.family.n_classes)
         return self.family.rowwise(self.theta, np.ascontiguousarray(self.data.X.T), coded)[2]
 
@@ -91,8 +91,8 @@ class _Checked:
         likelihood = self.family.likelihood
         return likelihood.support is None and not likelihood.counts
 
-    def named(self, rows: IntArray) -> str:
-        """Rows by what they are called; of rows without names their numbers, from 0."""
+    def name_rows(self, rows: IntArray) -> str:
+        """Rows by their names, or by their numbers from 0 if they have no names."""
         index, places = self.data.index, self.data.kept
         names = rows if places is None else places[rows]
         names = names if index is None else index[rows]
@@ -101,50 +101,50 @@ class _Checked:
 
 
 def misfits(result: MoEResults) -> list[Misfit]:
-    """What a maximum does not say by itself: rows that the fitted law does not describe.
+    """Warnings about rows that the fitted distribution does not describe.
 
     Outliers and long tails, few values or a spike of a real response, more zeros or another
     variance than counts have, rows that repeat or resemble each other, experts of few rows, and
-    inputs with too few values to tell experts apart.  Where the model is true each is said in at
-    most one in a thousand data sets, as far as its test's law for large n holds.
+    inputs with too few values to distinguish experts.  If the model is true, each warning is issued
+    for at most one in a thousand data sets, as far as the limit distribution of its test holds.
 
     Responses are compared by quantile residuals (Dunn and Smyth 1996), standard normal where the
     model is true, with weights as counts of equal rows.  Outliers: the largest of n beyond its
     quantile (Bonferroni), or the kurtosis test of Anscombe and Glynn (1983).  Variance of counts:
-    the sum of squares less that of a chi-square law.  Zeros: their number less the sum of their
-    fitted probabilities, as in the score test of van den Broek (1995).
+    the sum of squares compared with a chi-square distribution.  Zeros: their number less the sum of
+    their fitted probabilities, as in the score test of van den Broek (1995).
     """
     return misfits_in(result, result.rows)
 
 
 def misfits_in(result: MoEResults, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
-    """The same for rows that may be a sample of those of the fit.
+    """The warnings of `misfits` for rows that may be a sample of those of the fit.
 
     `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
     """
     if np.ndim(rows.y) == 2:
-        return list(_of_experts(result, rows, sizes))
-    sampled, few = rows, np.flatnonzero(rows.weight > 0)
-    if few.size > ALARM.rows:
-        few = np.sort(np.random.default_rng(0).choice(few, ALARM.rows, replace=False))
-    if few.size < len(rows.y):
-        sampled = rows.at(few)
+        return list(_check_experts(result, rows, sizes))
+    sampled, used = rows, np.flatnonzero(rows.weight > 0)
+    if used.size > ALARM.rows:
+        used = np.sort(np.random.default_rng(0).choice(used, ALARM.rows, replace=False))
+    if used.size < len(rows.y):
+        sampled = rows.at(used)
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
-        return list(_of_experts(result, rows, sizes))
+        return list(_check_experts(result, rows, sizes))
     noise = result.residual_variance if result.family.is_regression else None
     fit = _Checked(result.family, result.theta, sampled, noise, result.edf)
     with np.errstate(all="ignore"):
-        misfits = [*_of_responses(fit), *_of_experts(result, rows, sizes)]
+        misfits = [*_check_responses(fit), *_check_experts(result, rows, sizes)]
         if rows.groups is None:
-            misfits += _of_dependence(fit)
+            misfits += _check_dependence(fit)
         else:
             misfits += dependence_in_groups(result, rows)
     return misfits
 
 
-def _of_responses(fit: _Checked) -> Iterator[Misfit]:
-    """Misfits of each row's response by itself."""
+def _check_responses(fit: _Checked) -> Iterator[Misfit]:
+    """Warnings that each row's response gives by itself."""
     if fit.family.likelihood.support is not None or fit.family.likelihood.effects is not None:
         return  # with random effects residuals of rows depend on each other
     if fit.is_real:
@@ -156,7 +156,7 @@ def _of_responses(fit: _Checked) -> Iterator[Misfit]:
                 " they may be counts, or classes in order ('ordinal')",
             )
             return
-        spikes = list(_spikes(fit))
+        spikes = list(_find_spikes(fit))
         yield from spikes
         if spikes:
             return
@@ -165,10 +165,10 @@ def _of_responses(fit: _Checked) -> Iterator[Misfit]:
     far = ~(np.abs(r) <= limit)
     near, weight = r[~far], fit.weight[~far]
     if (choices := fit.family.likelihood.choices) is not None:
-        inside = ~choices.at_ends(fit.y)  # where noise ends nothing lies beyond
+        inside = ~choices.at_ends(fit.y)  # nothing lies beyond the ends of noise
         near, weight, far = r[~far & inside], fit.weight[~far & inside], far & inside
     if fit.family.likelihood.link is not None:
-        spread = list(_spread(fit, near, weight))
+        spread = list(_check_spread(fit, near, weight))
         yield from spread
         if spread:
             return
@@ -177,18 +177,18 @@ def _of_responses(fit: _Checked) -> Iterator[Misfit]:
         return
     rows = np.flatnonzero(far)
     rows = rows[np.argsort(-np.abs(np.nan_to_num(r[rows], nan=np.inf)))]
-    much = f"the kurtosis of the residuals is {_kurtosis(near):.1f} instead of 3"
+    evidence = f"the kurtosis of the residuals is {_kurtosis(near):.1f} instead of 3"
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
-        much = (
-            f"{fit.named(rows)} of {n:.10g} {lie} where the fit expects one row in"
+        evidence = (
+            f"{fit.name_rows(rows)} of {n:.10g} {lie} where the fit expects one row in"
             f" {n / ALARM.level:.2g}"
         )
     student = fit.family.likelihood.name in ("gaussian", "least-squares")
     other = " Compare likelihood 'student-t'." if student else ""
     yield (
         MisfitWarning,
-        f"y has outliers, or longer tails than the fitted distribution: {much}. Estimates and"
+        f"y has outliers, or longer tails than the fitted distribution: {evidence}. Estimates and"
         f" standard errors depend on them.{other} See result.explain()",
     )
 
@@ -211,18 +211,18 @@ def _kurtosis(r: FloatArray) -> float:
     return float(np.mean((r - r.mean()) ** 4) / np.var(r) ** 2)
 
 
-def _spikes(fit: _Checked) -> Iterator[Misfit]:
+def _find_spikes(fit: _Checked) -> Iterator[Misfit]:
     """A value of a real response that occurs much more often than those beside it."""
     values, index = np.unique(fit.y, return_inverse=True)
     counts = np.bincount(index, fit.weight)
     top = int(np.argmax(counts))
     beside = np.r_[counts[max(top - 5, 0) : top], counts[top + 1 : top + 6]]
-    # Ties are what is more than once: of numbers on a continuum there are none.
+    # Ties are repetitions of a value; numbers on a continuum have none.
     ties, others = np.round(counts[top] - 1.0), np.maximum(beside - 1.0, 0.0).sum()
     if not beside.size or ties < 1.0:
         return
     share = ALARM.spike / (ALARM.spike + beside.size)
-    # The chance that so many of all ties or more are at one place, a binomial one.
+    # The binomial probability that so many of all ties, or more, are at one place.
     chance = special.betainc(ties, np.round(others) + 1.0, share)
     if chance < ALARM.level:
         end = top in (0, values.size - 1)
@@ -235,8 +235,8 @@ def _spikes(fit: _Checked) -> Iterator[Misfit]:
         )
 
 
-def _spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
-    """Zeros and variance of counts, and of what has no scale, beside those of the fitted law."""
+def _check_spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
+    """Excess of zeros or variance of counts, and of other responses without a scale."""
     likelihood, facts, small = fit.family.likelihood, [], False
     name, others = likelihood.name, []
     if likelihood.counts and likelihood.ends[0] < 0.0:
@@ -249,11 +249,11 @@ def _spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
             small = True
             others.append(f"zero-inflated-{name}")
     if not any(channel.log for channel in likelihood.channels):
-        left = weight.sum() - fit.edf
-        z = (weight @ near**2 - left) / np.sqrt(2.0 * float(weight @ weight))
+        degrees = weight.sum() - fit.edf
+        z = (weight @ near**2 - degrees) / np.sqrt(2.0 * float(weight @ weight))
         if abs(z) > -special.ndtri(ALARM.level / 2.0):
             facts.append(
-                f"vary {weight @ near**2 / left:.2f} times as much as the fitted distribution"
+                f"vary {weight @ near**2 / degrees:.2f} times as much as the fitted distribution"
             )
             small |= z > 0.0
             free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
@@ -269,15 +269,15 @@ def _spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Mis
         )
 
 
-def _of_dependence(fit: _Checked) -> Iterator[Misfit]:
+def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
     """Rows that repeat each other, or are more alike than the fit explains."""
     inputs = list(fit.family.read)
     X = fit.data.X[:, inputs]
     n = len(fit.y)
     if not inputs or n < 10:
         return
-    _, first, group = np.unique(_as_one(X), return_index=True, return_inverse=True)
-    copies = _copies(fit, first[group])
+    _, first, group = np.unique(_row_codes(X), return_index=True, return_inverse=True)
+    copies = _count_copies(fit, first[group])
     if copies:
         yield (
             DependentRowsWarning,
@@ -325,13 +325,13 @@ def _of_dependence(fit: _Checked) -> Iterator[Misfit]:
         )
 
 
-def _as_one(X: FloatArray) -> FloatArray:
+def _row_codes(X: FloatArray) -> FloatArray:
     """A sum of irrational multiples of the inputs (n, d): equal where rows are equal."""
     return np.sum(X * np.sqrt(np.arange(2, X.shape[1] + 2)), axis=1)
 
 
-def _copies(fit: _Checked, lead: IntArray) -> int:
-    """Rows that repeat the response of the first row with their inputs, where chance does not."""
+def _count_copies(fit: _Checked, lead: IntArray) -> int:
+    """Number of rows that copy the first row with their inputs; 0 if chance explains them."""
     later = lead != np.arange(lead.size)
     copies = int(np.sum(fit.y[later] == fit.y[lead[later]]))
     if copies < ALARM.share * lead.size:
@@ -339,14 +339,14 @@ def _copies(fit: _Checked, lead: IntArray) -> int:
     step = float(np.diff(np.unique(fit.y)).min(initial=np.inf)) if fit.is_real else 1.0
     chance = np.nan_to_num(fit.densities[lead[later]] * step, nan=1.0)
     share = float(np.minimum(chance, 1.0).mean())
-    # Halfway to always: a law that misses levels of discrete inputs makes no copies.
+    # At least halfway to always: a misfit at levels of discrete inputs makes no copies.
     certain = copies > 0.5 * (1.0 + share) * later.sum()
     chance = special.bdtrc(copies - 1.0, int(later.sum()), share)
     return copies if certain and chance < ALARM.level else 0
 
 
-def _sizes(result: MoEResults) -> FloatArray:
-    """Rows of each expert (k,): sums of responsibilities; of regression functions of weights."""
+def _sizes_of_experts(result: MoEResults) -> FloatArray:
+    """Rows of each expert (k,): sums of responsibilities, or of weights in a regression."""
     family, rows = result.family, result.rows
     if rows.groups is not None:
         shares, weight = result.assignments
@@ -362,8 +362,8 @@ def _sizes(result: MoEResults) -> FloatArray:
     return sizes
 
 
-def _count_own(family: Any, known: Identified, i: int) -> int:
-    """Degrees of freedom of expert i that no other expert shares; equal ones count once."""
+def _count_own(family: Family, known: Identified, i: int) -> int:
+    """Degrees of freedom of expert i that no other shares; equal coefficients count once."""
     places: set[int] = set()
     for c in range(family.first_expert_channel, len(family.channels)):
         if not family.channels[c].shared:
@@ -374,13 +374,13 @@ def _count_own(family: Any, known: Identified, i: int) -> int:
     return len(places.difference(*ties)) + sum(tie <= places for tie in ties) - int(related)
 
 
-def _of_experts(result: MoEResults, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
-    """Experts of few rows, and inputs that do not tell experts apart."""
+def _check_experts(result: MoEResults, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
+    """Warnings about experts of few rows, and inputs that do not distinguish experts."""
     family = result.family
     if family.n_experts == 1:
         return
     what = "rows" if rows.groups is None else "groups"
-    for i, size in enumerate(_sizes(result) if sizes is None else sizes):
+    for i, size in enumerate(_sizes_of_experts(result) if sizes is None else sizes):
         n_free = _count_own(family, result.identified, i)
         if size < ALARM.enough * n_free:
             yield (
@@ -393,7 +393,7 @@ def _of_experts(result: MoEResults, rows: Data, sizes: FloatArray | None) -> Ite
     if not used or family.gate.n_active is not None:
         return
     X = rows.X[:: len(rows.X) // ALARM.rows + 1, used]
-    distinct = np.unique(_as_one(X)).size
+    distinct = np.unique(_row_codes(X)).size
     inputs = family.gate_inputs, family.expert_inputs
     read_by_both = all(part is None or set(used) <= set(part) for part in inputs)
     if distinct <= len(used) + 1 and read_by_both:

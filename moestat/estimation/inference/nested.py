@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, is_mapping, positive_int
 from moestat.estimation.inference.covariance import information_of
-from moestat.estimation.inference.found import check_likelihood, check_maximum, found, llf_at
 from moestat.estimation.inference.hypotheses import (
     TestResult,
     check_not_higher,
     chi_square,
     likelihood_ratio,
+)
+from moestat.estimation.inference.inner_fit import (
+    check_likelihood,
+    check_maximum,
+    inner_fit,
+    llf_at,
 )
 from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.joint import likelihood_table
@@ -29,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["check_same_data", "lr_test", "score_test"]
 
 
-@door(restricted="MoEResults | RestrictedFit", full="MoEResults")
-def lr_test(restricted: Any, full: Any) -> TestResult:
+@door()
+def lr_test(restricted: MoEResults, full: MoEResults) -> TestResult:
     """Likelihood ratio test of a restricted fit against a full one.
 
     Parameters
@@ -86,7 +92,7 @@ def lr_test(restricted: Any, full: Any) -> TestResult:
     return likelihood_ratio(restricted.log_likelihood, full.log_likelihood, df)
 
 
-def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
+def check_same_data(small: MoEResults, large: MoEResults, names: tuple[str, str]) -> None:
     """Refuse fits to different data, or with distributions that are not nested."""
 
     def refuse(what: str) -> None:
@@ -108,22 +114,22 @@ def check_same_data(small: Any, large: Any, names: tuple[str, str]) -> None:
     # Every input of the smaller model is a linear function of those of the larger one.
     inputs = [rows.X - rows.X.mean(axis=0) for rows in (one, two)]
     size = [np.maximum(np.abs(X).max(axis=0), np.finfo(float).tiny) for X in inputs]
-    part, whole = (X / unit for X, unit in zip(inputs, size, strict=True))
-    left = part - whole @ np.linalg.lstsq(whole, part)[0]
-    if np.abs(left).max(initial=0.0) > HALF_OF_DIGITS:
+    restricted_inputs, full_inputs = (X / unit for X, unit in zip(inputs, size, strict=True))
+    residual = restricted_inputs - full_inputs @ np.linalg.lstsq(full_inputs, restricted_inputs)[0]
+    if np.abs(residual).max(initial=0.0) > HALF_OF_DIGITS:
         refuse(f"inputs, or {names[0]} to some of them")
 
 
-def check_inside(small: Any, large: Any) -> None:
+def check_inside(small: MoEResults, large: MoEResults) -> None:
     """Refuse a restricted fit whose density is not one of the full model.
 
     The restricted estimate is written in the parameters of the full model, blocks by their names
     and slopes by the inputs that they belong to.  It is inside if the full model has the same
     log-likelihood there, within its bounds and constraints.
     """
-    held = np.flatnonzero(small.identified.held)
-    if held.size:
-        names = ", ".join(small.family.param_names[j] for j in held[:3])
+    on_bounds = np.flatnonzero(small.identified.held)
+    if on_bounds.size:
+        names = ", ".join(small.family.param_names[j] for j in on_bounds[:3])
         raise ValueError(
             f"restricted has parameters on bounds that you set, {names}: the likelihood ratio has"
             " no chi-square distribution there; fix them by fixed="
@@ -131,7 +137,7 @@ def check_inside(small: Any, large: Any) -> None:
     if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
         return
     family = large.family
-    theta = _embedded(small, large)
+    theta = _embed(small, large)
     lower, upper = family.box_at(theta)
     given = np.zeros(theta.size, dtype=bool)
     for name in family.given:
@@ -142,9 +148,9 @@ def check_inside(small: Any, large: Any) -> None:
     apart = np.abs(family.pin(theta) - theta) > room
     for tie in family.ties:
         apart[tie] |= np.abs(theta[tie] - theta[tie].mean()) > room[tie].max()
-    wrong = np.flatnonzero(outside | apart)
-    if wrong.size:
-        names = ", ".join(family.param_names[j] for j in wrong[:3])
+    violated = np.flatnonzero(outside | apart)
+    if violated.size:
+        names = ", ".join(family.param_names[j] for j in violated[:3])
         raise ValueError(
             "restricted is not a special case of full: bounds or constraints of the full model"
             f" exclude its estimate, by {names}"
@@ -159,7 +165,7 @@ def check_inside(small: Any, large: Any) -> None:
         )
 
 
-def _embedded(small: Any, large: Any) -> FloatArray:
+def _embed(small: MoEResults, large: MoEResults) -> FloatArray:
     """The restricted estimate in the parameters of the full model (P,), 0 where it has none."""
     family, given = large.family, small.blocks
     X, Z = large.rows.X, small.rows.X
@@ -188,10 +194,11 @@ def _embedded(small: Any, large: Any) -> FloatArray:
     return family.pack(blocks)
 
 
-def _are_nested(small: Any, large: Any) -> bool:
-    """Whether the covariance matrices of one likelihood, by mclust's letters, are some of another.
+def _are_nested(small: object, large: object) -> bool:
+    """Whether the covariance matrices of one likelihood are a special case of those of another.
 
-    Each letter says whether volume, shape or orientation is the identity, equal or variable.
+    The likelihoods name their covariance matrices by mclust's letters.  Each letter says
+    whether volume, shape or orientation is the identity, equal or variable.
     """
     if not (is_mapping(small) and "covariance" in small and is_mapping(large)):
         return False
@@ -207,8 +214,8 @@ def _offset(result: MoEResults) -> FloatArray:
     return np.zeros(len(X)) if offset is None else offset[1] * X[:, offset[0]]
 
 
-@door(full="MoEResults")
-def score_test(full: Any, theta: Any, df: int) -> TestResult:
+@door()
+def score_test(full: MoEResults, theta: ArrayLike, df: int) -> TestResult:
     """Rao's score test of parameters that satisfy constraints.
 
     Parameters
@@ -246,7 +253,7 @@ def score_test(full: Any, theta: Any, df: int) -> TestResult:
     """
     df = positive_int("df", df)
     check_likelihood("score_test", full.family)
-    inner = found(full, passes=True)
+    inner = inner_fit(full, passes=True)
     grouped = full.data is not None and full.data.groups is not None
     if not full.reads_source:
         units = inner.data.size if inner.data.begin is None else inner.data.begin.size

@@ -1,16 +1,16 @@
-"""Questions about the rows of a fit to blocks or a source, each answered by one more pass."""
+"""Statistics of the rows of a fit to blocks or a source, each computed by one more pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
 from moestat.estimation.block_passes import Passes
 from moestat.estimation.block_rows import BlockRows, Draw, Reader
@@ -23,12 +23,16 @@ from moestat.estimation.inference.covariance import (
     rows_of_scores,
     scale_of_clusters,
 )
-from moestat.estimation.inference.found import Found, found
+from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.metrics.information import score_products
 from moestat.model.family import Family
 from moestat.solvers import Newton
 from moestat.solvers.driver import attempt, succeeded
 from moestat.solvers.problem import Objective, Problem, Request, Sample
+
+if TYPE_CHECKING:
+    from moestat.estimation.fitted import Fitted
+    from moestat.estimation.results import MoEResults
 
 T = TypeVar("T")
 
@@ -41,6 +45,12 @@ __all__ = [
 ]
 
 _CLUSTERS, _STRATA = "groups", "strata"
+
+_Key: TypeAlias = tuple[object, ...]
+"""Labels of the cluster and the stratum of some rows, as far as there are columns of these."""
+
+_Sums: TypeAlias = tuple[_Key, int, FloatArray, FloatArray | None]
+"""Labels, number of rows, sum of scores (P,), and the sum (P, P) of their outer products."""
 
 
 @runtime_checkable
@@ -59,34 +69,37 @@ class WithColumns(Protocol):
         ...
 
 
-def covariance_on_source(result: Any, kind: str, groups: Any, strata: Any) -> FloatArray:
+def covariance_on_source(
+    result: MoEResults, kind: str, groups: object, strata: object
+) -> FloatArray:
     """A covariance (P, P) in the user's coordinates, as `robust_covariance`, by one pass.
 
     `groups` and `strata` are names of columns of the source, in which the rows of a group of the
     fit have one label; without `groups` each group of the fit is a cluster.
     """
-    inner = found(result, mode=True, passes=True)
+    inner = inner_fit(result, mode=True, passes=True)
     rows, family, theta = inner.data, inner.family, inner.theta
     assert isinstance(rows, BlockRows)
     if kind == "expected":
         return inner.outward_matrix(_inverse_of_expected(inner, rows))
     V = inner.covariance
     if kind in ("HC0", "HC1"):
-        M = rows.sum_parts(partial(_products, family, theta))
+        M = rows.sum_parts(partial(_sum_products, family, theta))
         if kind == "HC1":
             n = result.n_independent
             M = M * (n / (n - result.edf))
         return inner.outward_matrix(V @ M @ V)
-    if kind == "cluster" and result.data.groups is not None and groups is None:
-        M, count = rows.sum_parts(partial(_squares, family, theta))
+    has_groups = result.data is not None and result.data.groups is not None
+    if kind == "cluster" and has_groups and groups is None:
+        M, count = rows.sum_parts(partial(_sum_squares, family, theta))
         return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
     M = _middle_of_labels(rows, family, theta, kind, groups, strata)
     return inner.outward_matrix(V @ M @ V)
 
 
-def _inverse_of_expected(inner: Found, rows: BlockRows) -> FloatArray:
+def _inverse_of_expected(inner: InnerFit, rows: BlockRows) -> FloatArray:
     """The inverse (P, P) of the expected information at the inputs of all rows."""
-    information = rows.sum_parts(partial(_expected, inner.family, inner.theta))
+    information = rows.sum_parts(partial(_information_of_part, inner.family, inner.theta))
     penalty = getattr(inner.problem, "penalty", None)
     if penalty is not None:
         information = information + penalty.hessian(inner.theta)
@@ -94,11 +107,11 @@ def _inverse_of_expected(inner: Found, rows: BlockRows) -> FloatArray:
     return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
 
 
-def _expected(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _information_of_part(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
     return information_at(family, part, theta)
 
 
-def _products(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _sum_products(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
     """Weighted sum (P, P) of the outer products of scores."""
     if part.begin is None:
         return score_products(family, theta, part.X, part.y, part.weight)
@@ -106,7 +119,7 @@ def _products(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
     return (scores * part.units[:, None]).T @ scores
 
 
-def _squares(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, int]:
+def _sum_squares(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, int]:
     """Sum (P, P) of the outer products of weighted scores of groups, and the number of groups."""
     scores = rows_of_scores(family, part, theta) * part.units[:, None]
     return scores.T @ scores, len(scores)
@@ -117,21 +130,22 @@ def _middle_of_labels(
     family: Family,
     theta: FloatArray,
     kind: str,
-    groups: Any,
-    strata: Any,
+    groups: object,
+    strata: object,
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich of clusters, or of strata of clusters."""
-    asked = {_CLUSTERS: groups, _STRATA: strata}
-    columns = {name: given for name, given in asked.items() if given is not None}
-    if kind == "cluster" and not columns:
+    arguments = {_CLUSTERS: groups, _STRATA: strata}
+    requested = {name: given for name, given in arguments.items() if given is not None}
+    if kind == "cluster" and not requested:
         raise ValueError("groups: 'cluster' needs the name of a column of the source")
     blocks = rows.blocks
-    if columns and not isinstance(blocks, WithColumns):
+    if requested and not isinstance(blocks, WithColumns):
         raise ValueError(
-            f"{next(iter(columns))}: blocks have columns only for inputs, response and weights;"
+            f"{next(iter(requested))}: blocks have columns only for inputs, response and weights;"
             " fit a formula to a source that has the column"
         )
-    for name, given in columns.items():
+    columns: dict[str, str] = {}
+    for name, given in requested.items():
         if not isinstance(given, str):
             raise ValueError(
                 f"{name}: for a fit to a source, give the name of a column, got {short(given)}"
@@ -140,16 +154,18 @@ def _middle_of_labels(
         if given not in blocks.columns:
             known = ", ".join(blocks.columns)
             raise ValueError(f"{name}: the source has no column {given!r}; it has {known}")
+        columns[name] = given
     work = partial(_sums_by_labels, family, theta, rows.reader, columns)
-    sums: dict[tuple[Any, ...], FloatArray] = {}
-    # Without clusters each row is one: of a stratum the number, and the sum of their squares.
-    alone: dict[tuple[Any, ...], tuple[Any, Any, Any]] = {}
-    each = _plain(rows, work)
+    sums: dict[_Key, FloatArray] = {}
+    # Without clusters each row is one: number of rows and sums of each stratum.
+    alone: dict[_Key, tuple[int, FloatArray, FloatArray]] = {}
+    each = _map_without_labels(rows, work)
     if columns and isinstance(blocks, WithColumns):
         each = blocks.map_labels([*columns.values()], work, rows.threads)
     for found_in_part in each:
         for labels, number, total, square in found_in_part:
             if groups is None:
+                assert square is not None
                 before = alone.get(labels, (0, 0.0, 0.0))
                 alone[labels] = before[0] + number, before[1] + total, before[2] + square
             else:
@@ -160,7 +176,9 @@ def _middle_of_labels(
             "; take HC0, or larger groups",
         )
     if groups is None:
-        middles = [_of_stratum(labels, *stratum_sums) for labels, stratum_sums in alone.items()]
+        middles = [
+            _middle_of_stratum(labels, *stratum_sums) for labels, stratum_sums in alone.items()
+        ]
         return np.sum(middles, axis=0)
     scores = np.array([*sums.values()])
     if kind == "cluster":
@@ -170,12 +188,12 @@ def _middle_of_labels(
     return middle_of_survey(scores, np.ones(len(scores)), np.arange(len(scores)), own_strata)
 
 
-def _plain(rows: BlockRows, work: Callable[..., Any]) -> Iterator[Any]:
-    """What a function of blocks and labels finds without labels."""
-    return rows.blocks.map(partial(_without_labels, work), rows.threads)
+def _map_without_labels(rows: BlockRows, work: Callable[..., T]) -> Iterator[T]:
+    """Results of a function of blocks and labels for every block, without labels."""
+    return rows.blocks.map(partial(_call_without_labels, work), rows.threads)
 
 
-def _without_labels(work: Callable[..., Any], number: int, block: Block) -> Any:
+def _call_without_labels(work: Callable[..., T], number: int, block: Block) -> T:
     return work(number, block, {})
 
 
@@ -187,10 +205,10 @@ def _sums_by_labels(
     number: int,
     block: Block,
     labels: Mapping[str, np.ndarray],
-) -> list[tuple[tuple[Any, ...], int, FloatArray, Any]]:
-    """Of the rows with the same labels their number, and the sum of their weighted scores (P,).
+) -> list[_Sums]:
+    """Number of rows and sum of weighted scores (P,) for each combination of labels in a block.
 
-    Where rows are not in clusters also the sum (P, P) of the outer products.
+    Where rows are not in clusters also the sum (P, P) of the outer products of the scores.
     """
     part = reader.sample(block)
     scores = rows_of_scores(family, part, theta) * part.units[:, None]
@@ -206,18 +224,20 @@ def _sums_by_labels(
         place = place.reshape(-1)
     sums = np.zeros((len(pairs), scores.shape[1]))
     np.add.at(sums, place, scores)
-    made: list[tuple[tuple[Any, ...], int, FloatArray, Any]] = []
+    entries: list[_Sums] = []
     for j, pair in enumerate(pairs):
         key = tuple(names[at].item() for (names, _), at in zip(codes, pair, strict=True))
-        square: Any = None
+        square = None
         if _CLUSTERS not in columns:
             inside = scores[place == j]
             square = inside.T @ inside
-        made.append((key, int(np.sum(place == j)), sums[j], square))
-    return made
+        entries.append((key, int(np.sum(place == j)), sums[j], square))
+    return entries
 
 
-def _of_stratum(labels: Sequence[Any], number: int, total: Any, square: Any) -> FloatArray:
+def _middle_of_stratum(
+    labels: _Key, number: int, total: FloatArray, square: FloatArray
+) -> FloatArray:
     """The part of M (P, P) of a stratum whose clusters are single rows."""
     if number < 2:
         raise ValueError(
@@ -227,7 +247,7 @@ def _of_stratum(labels: Sequence[Any], number: int, total: Any, square: Any) -> 
     return (square - np.outer(total, total) / number) * (number / (number - 1.0))
 
 
-def score_on_source(inner: Found, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def score_on_source(inner: InnerFit, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient (P,) of minus the log-likelihood, and the information (P, P), at parameters (P,)."""
     rows = inner.data
     assert isinstance(rows, BlockRows)
@@ -241,12 +261,12 @@ def _score_and_information(
     return evaluation.gradient, information_of(family, part, theta)
 
 
-def held_out_on_source(result: Any, folds: int, seed: int) -> float:
-    """Mean log-density of rows, or groups of rows, that fits to the other folds have not seen.
+def held_out_on_source(result: MoEResults, folds: int, seed: int) -> float:
+    """Mean log-density of held-out rows, or groups of rows, by fits to the other folds.
 
-    The fits climb from the estimate of all rows, all in the same passes.
+    The fits start at the estimate from all rows and share their passes.
     """
-    inner = found(result, mode=True, passes=True)
+    inner = inner_fit(result, mode=True, passes=True)
     rows: BlockRows = result.source
     assert isinstance(inner.data, BlockRows)
     family = inner.family
@@ -267,7 +287,7 @@ def _density_of_folds(
     draws: Sequence[Draw],
     thetas: Sequence[FloatArray],
     number: int,
-    block: Any,
+    block: Block,
 ) -> float:
     """The log-density of the held-out rows of each fold in a block."""
     rows, total = reader.sample(block), 0.0
@@ -277,7 +297,7 @@ def _density_of_folds(
     return total
 
 
-def entropy_on_source(result: Any) -> float:
+def entropy_on_source(result: Fitted) -> float:
     """Sum over rows, or groups of rows, of the entropy of their responsibilities."""
     rows: BlockRows = result.source
     return float(rows.sum_parts(partial(_entropy, result.family, result.theta)))
@@ -294,19 +314,19 @@ Top = tuple[FloatArray, FloatArray, np.ndarray]
 
 
 def top_rows(
-    inner: Found, moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]], most: int
+    inner: InnerFit, moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]], n_top: int
 ) -> Top:
     """The rows, or groups, of largest displacement, by one pass, the largest first."""
     rows = inner.data
     assert isinstance(rows, BlockRows)
     first = rows.totals.begin
-    work = partial(_top_of_block, rows.reader, moves_of, most, first)
+    work = partial(_top_of_block, rows.reader, moves_of, n_top, first)
     best: Top | None = None
     for found_in_block in rows.visit(work, "influence"):
         if best is not None:
             pairs = zip(best, found_in_block, strict=True)
             joined = [np.concatenate(pair) for pair in pairs]
-            best = _largest(joined[0], joined[1], joined[2], most)
+            best = _select_largest(joined[0], joined[1], joined[2], n_top)
         else:
             best = found_in_block
     assert best is not None
@@ -316,15 +336,15 @@ def top_rows(
 def _top_of_block(
     reader: Reader,
     moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]],
-    most: int,
-    first: Any,
+    n_top: int,
+    first: IntArray,
     number: int,
     block: Block,
 ) -> Top:
     names = reader.names(block, int(first[number]) if number < len(first) else 0)
-    return _largest(*moves_of(reader.sample(block)), names, most)
+    return _select_largest(*moves_of(reader.sample(block)), names, n_top)
 
 
-def _largest(moves: FloatArray, size: FloatArray, names: np.ndarray, most: int) -> Top:
-    order = np.argsort(-size, kind="stable")[:most]
+def _select_largest(moves: FloatArray, size: FloatArray, names: np.ndarray, n_top: int) -> Top:
+    order = np.argsort(-size, kind="stable")[:n_top]
     return moves[order], size[order], names[order]

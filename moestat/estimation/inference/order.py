@@ -1,8 +1,9 @@
-"""Tests of the number of experts, for which the likelihood ratio has no chi-square law."""
+"""Tests of the number of experts, for which the likelihood ratio has no chi-square distribution."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
 from moestat.estimation.data import Data
 from moestat.estimation.fitting import Settings
 from moestat.estimation.groups import Grouping, encoded_rows
-from moestat.estimation.inference.found import check_likelihood, check_maximum
+from moestat.estimation.inference.inner_fit import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import parametric_samples
 from moestat.estimation.priors import Prior
@@ -30,13 +31,13 @@ from moestat.model.family import Family
 __all__ = ["OrderTest", "bootstrap_lrt"]
 
 _ROUNDS = 3
-"""So many times those asked for are fitted in place of resamples that are left out, at most."""
+"""Largest number of resamples that replace those left out, as a multiple of `n_resamples`."""
 
 _SOLVING = ("solver", "starts", "target", "prior")
-"""Arguments of fits that are those of both models."""
+"""Arguments of `moestat.fit` that both models share."""
 
 _BATCH = 4
-"""Resamples that are fitted at a time."""
+"""Number of resamples that are fitted at a time."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,7 +49,8 @@ class OrderTest:
     statistic : float
         Twice the difference of the log-likelihoods.
     replicates : ndarray of shape (B,)
-        The same for data drawn from the smaller fit; resamples without certified fits are left out.
+        The statistics of data drawn from the smaller fit; resamples without certified fits are left
+        out.
     n_resamples, n_left_out : int
         Number of resamples that were requested, and that were left out.  After an interrupt, not
         all requested resamples were fitted.
@@ -178,18 +180,20 @@ def bootstrap_lrt(
     generator = as_generator(rng)
 
     def ratios(sets: list[Data]) -> FloatArray:
-        looked = partial(_searched if "starts" in options else _grown, small, large.family)
+        fit_both = partial(
+            _fit_from_starts if "starts" in options else _fit_by_growing, small, large.family
+        )
         solving = {**options, "threads": threads}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
-            pairs = looked(sets, generator.spawn(1)[0], solving)
+            pairs = fit_both(sets, generator.spawn(1)[0], solving)
         heights = [
             [f.log_likelihood if f.certificate.certified else np.nan for f in fits]
             for fits in pairs
         ]
         return 2.0 * (np.array(heights[1]) - np.array(heights[0]))
 
-    def drawn(size: int) -> list[Data]:
+    def draw(size: int) -> list[Data]:
         samples = parametric_samples(model, data, theta, size, generator)
         decode = model.likelihood.decode
         return [Data(s.X.T, decode(s.y), s.weight, groups=labels) for s in samples]
@@ -204,12 +208,12 @@ def bootstrap_lrt(
                 " are not certified"
             )
         values = np.empty(0)
-        # Others take the places of those left out: the smallest p-value stays 1 / (B + 1).
-        most = (1 + _ROUNDS) * count
+        # Further resamples replace those left out: the smallest p-value stays 1 / (B + 1).
+        max_fits = (1 + _ROUNDS) * count
         try:
-            while (missing := count - int(np.isfinite(values).sum())) and values.size < most:
+            while (missing := count - int(np.isfinite(values).sum())) and values.size < max_fits:
                 size = min(missing, _BATCH)
-                values = np.append(values, ratios(drawn(size)))
+                values = np.append(values, ratios(draw(size)))
                 report.count(int(np.isfinite(values).sum()))
         except KeyboardInterrupt:
             if not values.size:
@@ -219,8 +223,12 @@ def bootstrap_lrt(
     return OrderTest(observed, np.maximum(values[certified], 0.0), count, int(np.sum(~certified)))
 
 
-def _searched(
-    small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
+def _fit_from_starts(
+    small: MoEResults,
+    larger: Family,
+    sets: list[Data],
+    rng: np.random.Generator,
+    options: Mapping[str, Any],
 ) -> list[list[MoEResults]]:
     """Fits of both models to each data set, from the starting values that the user gave."""
     return [
@@ -229,8 +237,12 @@ def _searched(
     ]
 
 
-def _grown(
-    small: MoEResults, larger: Family, sets: list[Data], rng: np.random.Generator, options: Any
+def _fit_by_growing(
+    small: MoEResults,
+    larger: Family,
+    sets: list[Data],
+    rng: np.random.Generator,
+    options: Mapping[str, Any],
 ) -> list[list[MoEResults]]:
     """Fits of the small model from the truth, then of the larger model from these."""
     starts = [GivenStarts(small.theta[None])]

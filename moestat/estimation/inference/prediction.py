@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, ndtr
 
 from moestat.base.door import doors
@@ -17,6 +18,9 @@ from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
 from moestat.solvers.rules import BELOW_ONE, EPSILON, HALVINGS, TINY, ZERO_CURVATURE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "Prediction",
@@ -31,18 +35,18 @@ __all__ = [
 ]
 
 _TELLING = (-100.0, 300.0)
-"""Predictors of positive means and of shares beyond which a law is that at these ends."""
+"""Range of the predictors of positive means and of shares; others are moved to its ends."""
 _LARGE = 1e250
-"""Means and deviations beyond this count as this."""
+"""Means and standard deviations are cut off at this value."""
 
 _OUT_OF_SPAN = 1e-5
-"""How far an input is outside of the data where they do not tell, in deviations."""
+"""Smallest distance of an input from the span of the data, in standard deviations, that counts."""
 
 _AT_END = 1e-3
-"""Distance of a share or of a mean of counts from its least or largest value that is none."""
+"""Distance from the end of its range within which a share or a mean of counts is at the end."""
 
 _HALVINGS = int(np.ptp([np.finfo(np.float64).minexp, np.finfo(np.float64).maxexp])) + HALVINGS
-"""As many as bisection needs from one end of float64 to the other."""
+"""Number of halvings that bisection needs from one end of float64 to the other."""
 
 
 @doors
@@ -87,10 +91,10 @@ class Prediction:
     predicted: FloatArray
     se: FloatArray
     noise: float | None = field(default=None, repr=False)
-    index: Any = field(default=None, repr=False)
-    labels: Any = field(default=None, repr=False)
+    index: pd.Index | None = field(default=None, repr=False)
+    labels: Sequence[object] | None = field(default=None, repr=False)
     extrapolation: FloatArray | None = field(default=None, repr=False)
-    untold: Any = field(default=None, repr=False)
+    untold: np.ndarray | None = field(default=None, repr=False)
     profiled: Callable[[float, FloatArray], FloatArray | None] | None = field(
         default=None, repr=False
     )
@@ -141,7 +145,7 @@ class Prediction:
 
     @property
     def _has_new_responses(self) -> bool:
-        """Whether new responses have a known distribution, which numbers of trials are part of."""
+        """Whether new responses have a known distribution, which includes numbers of trials."""
         return self.quantiles is not None or self.family.likelihood.given is None
 
     def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
@@ -170,7 +174,7 @@ class Prediction:
         ]
         return np.stack(sides, axis=-1)
 
-    def summary_frame(self, alpha: float = 0.05) -> Any:
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """A pandas frame, one row per input, with statsmodels' column names.
 
         Columns are ``mean, mean_se, mean_ci_lower, mean_ci_upper, obs_ci_lower, obs_ci_upper``;
@@ -213,12 +217,12 @@ def predict_with_errors(
     family: Family,
     theta: FloatArray,
     errors: Callable[[FloatArray], FloatArray],
-    X: Any,
+    X: ArrayLike,
     noise: float | None = None,
-    index: Any = None,
-    labels: Any = None,
+    index: pd.Index | None = None,
+    labels: Sequence[object] | None = None,
     outside: FloatArray | None = None,
-    open_: Callable[[FloatArray], Any] | None = None,
+    open_: Callable[[FloatArray], np.ndarray] | None = None,
     profiled: Callable[[float, FloatArray], FloatArray | None] | None = None,
 ) -> Prediction:
     """Conditional means or class probabilities with standard errors, in memory O(n)."""
@@ -309,7 +313,7 @@ def quantile(
 ) -> FloatArray:
     """The q-quantile (n,) of the fitted density at each input (n, d).
 
-    Here and below `shares` (k, n) are probabilities of the experts in place of the gate's.
+    In this module `shares` (k, n) are probabilities of the experts in place of the gate's.
     """
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' gives their probabilities")
@@ -374,9 +378,11 @@ def mixed_mean(family: Family, theta: FloatArray, X: FloatArray, shares: FloatAr
     return np.stack(columns, axis=1)
 
 
-def expert_log_densities(family: Family, theta: FloatArray, X: FloatArray, y: Any) -> FloatArray:
+def expert_log_densities(
+    family: Family, theta: FloatArray, X: FloatArray, y: ArrayLike
+) -> FloatArray:
     """Log-density (k, n) of responses (n,), or of one for all, under each expert; X (d, n)."""
-    response = np.full(X.shape[1], y) if np.ndim(y) == 0 else y
+    response = np.full(X.shape[1], y) if np.ndim(y) == 0 else np.asarray(y)
     rows = Sample(X, response, np.ones(X.shape[1]), begin=np.arange(X.shape[1]))
     sums = group_sums(family, theta, rows, 0)
     with np.errstate(divide="ignore"):
@@ -384,7 +390,7 @@ def expert_log_densities(family: Family, theta: FloatArray, X: FloatArray, y: An
 
 
 def _predictors(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
-    """Predictors (k, c, n), where they are links within the range that laws can be told in."""
+    """Predictors (k, c, n); those of a likelihood with a link are moved into `_TELLING`."""
     eta = family.predictors(theta, np.ascontiguousarray(X.reshape(len(X), -1).T))
     return eta if family.likelihood.link is None else np.clip(eta, *_TELLING)
 
@@ -399,7 +405,7 @@ def _components(
     noise: float | None,
     shares: FloatArray | None = None,
 ) -> Components:
-    """Weights, means and standard deviations (k, n) of the components, and their laws."""
+    """Weights, means, standard deviations (k, n) and distributions of the components."""
     if family.is_regression:
         mean = np.atleast_2d(family.mean(theta, X))
         deviation = np.full_like(mean, np.sqrt(noise or 0.0))
@@ -415,7 +421,7 @@ def _components(
     law = family.likelihood.law(eta)
 
     def cumulative(y: FloatArray) -> FloatArray:
-        # Of laws beyond the range of float64 all that is known is on which side their mean is.
+        # Beyond the range of float64 only the side of the mean is known.
         probability = law.cdf(y)
         return np.where(np.isnan(probability), y >= mean, probability)
 
@@ -432,8 +438,8 @@ def mixture_quantile(
 ) -> FloatArray:
     """The least response (n,) that is not exceeded with probability q, by bisection.
 
-    It begins with Cantelli's bounds of the components, and ends at the count, or within rounding of
-    the value or of the deviations there.
+    The bisection begins with Cantelli's bounds of the components, and ends at the count, or within
+    rounding of the value or of the deviations there.
     """
     reach = np.minimum(deviation, _LARGE)
     middle = np.minimum(mean, _LARGE)

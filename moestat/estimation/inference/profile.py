@@ -1,9 +1,9 @@
-"""Profile likelihood: the interval of a parameter where Wald's is misleading."""
+"""Profile likelihood: intervals of parameters for which Wald's interval is misleading."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
@@ -13,9 +13,9 @@ from moestat.base.figures import CURVE_POINTS, new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
 from moestat.estimation.inference.delta import features
-from moestat.estimation.inference.found import Found, check_likelihood, found
 from moestat.estimation.inference.hypotheses import check_not_higher
 from moestat.estimation.inference.identified import gap_places
+from moestat.estimation.inference.inner_fit import InnerFit, check_likelihood, inner_fit
 from moestat.estimation.inference.restricted import (
     differences,
     minimise,
@@ -25,6 +25,8 @@ from moestat.model.constraints import averaged
 from moestat.solvers.rules import HALF_OF_DIGITS, TINY
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from moestat.estimation.fitted import Fitted
     from moestat.estimation.results import MoEResults
 
@@ -32,10 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
 
 _FARTHEST = 1e3
-"""An end that is not met within so many units is at infinity: standard errors, or predictors'."""
+"""Distance, in standard errors or units of the predictors, beyond which an end is at infinity."""
 
 _MOST_ROWS = 200
-"""Means that an interval is sought for one by one."""
+"""Largest number of means whose intervals are computed one by one."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Profile:
         low, high = self.interval
         text = f"{self.name}: {1.0 - self.alpha:.4g} profile interval ({low:.4g}, {high:.4g})"
         far = zip(self.interval, (self.values[0], self.values[-1]), strict=True)
-        ends = [f"{seen:.4g}" for end, seen in far if not np.isfinite(end)]
+        ends = [f"{last:.4g}" for end, last in far if not np.isfinite(end)]
         if not ends:
             return text
         return (
@@ -78,7 +80,7 @@ class Profile:
             " no finite end there"
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the profile log-likelihood and the level that defines the interval.
 
         Between the computed points the signed root of the decrease is interpolated, which is nearly
@@ -92,16 +94,16 @@ class Profile:
         from scipy.interpolate import PchipInterpolator
         from scipy.stats import chi2
 
-        ax = new_axes() if ax is None else ax
+        axes: Axes = new_axes() if ax is None else ax
         values, first = np.unique(self.values, return_index=True)
         height = self.log_likelihood[first]
         root = np.sign(values - values[height.argmax()]) * np.sqrt(np.maximum(-height, 0.0))
         grid = np.linspace(values[0], values[-1], CURVE_POINTS)
-        (line,) = ax.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
-        ax.plot(self.values, self.log_likelihood, "o", color=line.get_color())
-        ax.axhline(-0.5 * chi2.isf(self.alpha, 1), linestyle=":", color="0.5")
-        ax.set(xlabel=self.name, ylabel="profile log-likelihood less its maximum")
-        return ax
+        (line,) = axes.plot(grid, -(PchipInterpolator(values, root)(grid) ** 2))
+        axes.plot(self.values, self.log_likelihood, "o", color=line.get_color())
+        axes.axhline(-0.5 * float(chi2.isf(self.alpha, 1)), linestyle=":", color="0.5")
+        axes.set(xlabel=self.name, ylabel="profile log-likelihood less its maximum")
+        return axes
 
 
 @door()
@@ -154,8 +156,8 @@ def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
         )
     j = names.index(name)
     theta = float(result.theta[j])
-    inner = found(result)
-    ends, visited, unit = _sought(inner, inner.row(j), theta, level, name)
+    inner = inner_fit(result)
+    ends, visited, unit = _find_interval(inner, inner.row(j), theta, level, name)
     order = sorted(visited)
     return Profile(
         name,
@@ -169,18 +171,18 @@ def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
 
 def combination(result: Fitted, row: FloatArray, alpha: float) -> tuple[float, float]:
     """The profile likelihood interval of a linear combination of parameters."""
-    inner = found(result)
+    inner = inner_fit(result)
     matrix = np.eye(row.size) if inner.coordinates is None else inner.coordinates.matrix
-    return _sought(inner, row @ matrix, float(row @ result.theta), alpha, "a mean")[0]
+    return _find_interval(inner, row @ matrix, float(row @ result.theta), alpha, "a mean")[0]
 
 
 @np.errstate(all="ignore")
 def intervals_of_means(result: Fitted, alpha: float, X: FloatArray) -> FloatArray | None:
-    """Profile likelihood intervals of means (n, 2), or chances (n, 2, 2), at inputs X (n, d).
+    """Profile likelihood intervals of means (n, 2), or probabilities (n, 2, 2), at inputs X (n, d).
 
-    Of one expert without groups, whose mean is a function of one predictor, a linear combination of
-    the parameters.  None of other models, of posterior modes, of fits without their data, and at
-    more than 200 rows.
+    They exist for one expert without groups whose mean is a function of one predictor, a linear
+    combination of the parameters.  Returns None for other models, for posterior modes, for fits
+    without their data, and at more than 200 rows.
     """
     family, two = result.family, result.family.likelihood.name == "multinomial"
     one = family.n_experts == 1 and (family.n_classes == 2 if two else family.likelihood.counts)
@@ -198,7 +200,7 @@ def intervals_of_means(result: Fitted, alpha: float, X: FloatArray) -> FloatArra
         row[first + others] = phi[family.offset[c] + others - 1, at]
         try:
             ends[i] = combination(result, row, alpha)
-        except ValueError:  # a higher maximum, or nothing of the predictor is told
+        except ValueError:  # a higher maximum, or the data do not determine the predictor
             ends[i] = -np.inf, np.inf
         ends[i] += eta[0, 0, at] - row @ theta
     ends = ends[back.ravel()]
@@ -208,16 +210,16 @@ def intervals_of_means(result: Fitted, alpha: float, X: FloatArray) -> FloatArra
     assert family.likelihood.spread is not None
     means = []
     for side in ends.T:
-        moved = eta.copy()
-        moved[0, 0] = side
-        means.append(family.likelihood.spread(moved)[0][0])
+        shifted = eta.copy()
+        shifted[0, 0] = side
+        means.append(family.likelihood.spread(shifted)[0][0])
     return np.stack(means, axis=1)
 
 
-def _sought(
-    inner: Found, row: FloatArray, theta: float, level: float, name: str
+def _find_interval(
+    inner: InnerFit, row: FloatArray, theta: float, level: float, name: str
 ) -> tuple[tuple[float, float], dict[float, float], float]:
-    """Ends of the interval of a combination, heights by units away from it, and the unit."""
+    """Ends of the interval of a combination, profile by steps from the estimate, and their unit."""
     from scipy.optimize import root_scalar
     from scipy.stats import chi2
 
@@ -229,7 +231,7 @@ def _sought(
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
     cut = float(np.sqrt(chi2.isf(level, 1)))
-    # A parameter at infinity may have to come back from afar.
+    # A parameter at infinity may be far from the end of its interval.
     farthest = max(_FARTHEST, 2.0 * abs(theta) / unit)
     visited = {0.0: 0.0}
 
@@ -237,16 +239,16 @@ def _sought(
         near = 0.0, 0.0, inner.theta
 
         def root(step: float) -> float:
-            """Root of twice the loss, with the parameter held so many units away."""
+            """Root of twice the loss, with the parameter fixed so many units from the estimate."""
             nonlocal near
             if sign * step in visited:
                 return float(np.sqrt(-2.0 * visited[sign * step]))
-            held = float(row @ inner.theta) + sign * step * unit
-            moves = _begins(inner, row, held, direction, near[2])
+            fixed_value = float(row @ inner.theta) + sign * step * unit
+            moves = _starting_points(inner, row, fixed_value, direction, near[2])
             inside = [np.clip(move, lower, upper) for move in moves]
             pairs = zip(moves, inside, strict=True)
             slack = HALF_OF_DIGITS * unit
-            begins = [there for move, there in pairs if abs(row @ (there - move)) <= slack]
+            begins = [point for move, point in pairs if abs(row @ (point - move)) <= slack]
             if not begins:
                 return -1.0  # the box ends before the likelihood falls
             begin = min(begins, key=lambda at: objective(at)[0])
@@ -261,46 +263,47 @@ def _sought(
 
         used = np.flatnonzero(row)
         edge = np.where(sign * row > 0.0, upper, lower)[used]
-        most = min(float(sign * row[used] @ (edge - inner.theta[used])) / unit, farthest)
+        longest = min(float(sign * row[used] @ (edge - inner.theta[used])) / unit, farthest)
         # On the way back from infinity experts could change places beyond 0: half of it at most.
         back = -sign * float(row @ inner.far_out) / unit
-        step = min(cut, most)
+        step = min(cut, longest)
         while (far := root(step)) < cut:
-            if step >= most or far < 0.0:
+            if step >= longest or far < 0.0:
                 return np.inf
             # The signed root is nearly linear in the parameter.
             further = step * min(1.01 * cut / max(far, TINY), 3.0)
             if step < back:
                 further = min(further, step + max(0.5 * (back - step), cut))
-            step = min(further, most)
+            step = min(further, longest)
         ends = near[0], step
         return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=HALF_OF_DIGITS).root)
 
     return (theta - side(-1.0) * unit, theta + side(1.0) * unit), visited, unit
 
 
-def _begins(
-    inner: Found, row: FloatArray, held: float, direction: FloatArray, near: FloatArray
+def _starting_points(
+    inner: InnerFit, row: FloatArray, fixed_value: float, direction: FloatArray, near: FloatArray
 ) -> list[FloatArray]:
-    """Where to begin (P,) with a combination held at a value: next to a maximum with another one.
+    """Starting points (P,) with a combination fixed at a value, next to a maximum with another one.
 
-    Far on the wrong side the likelihood has slopes and no curvature.  So beside the nearest place
-    there is one from where nothing is far out, and one where all that is grows alike: predictors
-    by a factor, logarithms of distances between thresholds by its logarithm.
+    Far from the maximum the likelihood may have slopes without curvature.  So besides the nearest
+    point there is one without the component along flat directions, and one where this component has
+    grown in proportion: predictors by a factor, logarithms of distances between thresholds by the
+    logarithm of the factor.
     """
-    rest = inner.theta - inner.far_out
-    moves = [at + (held - row @ at) * direction for at in (near, rest)]
-    gaps, ray = gap_places(inner.family), near - rest
+    centre = inner.theta - inner.far_out
+    moves = [at + (fixed_value - row @ at) * direction for at in (near, centre)]
+    gaps, ray = gap_places(inner.family), near - centre
     ray[gaps] = 0.0
     with np.errstate(all="ignore"):
-        one = held - row @ near
+        one = fixed_value - row @ near
         factor = np.exp(one) if np.any(row[gaps]) else 1.0 + one / (row @ ray)
         grown = near + (factor - 1.0) * ray
         grown[gaps] += np.log(factor)
     return [*moves, grown] if np.isfinite(grown).all() else moves
 
 
-def _scale(inner: Found, row: FloatArray, name: str) -> tuple[float, FloatArray]:
+def _scale(inner: InnerFit, row: FloatArray, name: str) -> tuple[float, FloatArray]:
     """A unit of a parameter, and the direction (P,) along which to move it by 1.
 
     They are its standard error and the best linear guess of the maxima on the way; where the

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.figures import new_axes
@@ -30,6 +31,9 @@ from moestat.solvers import MomentNewton
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Sample
 from moestat.solvers.rules import HALF_OF_DIGITS, ZERO_CURVATURE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["RequiredN", "required_n"]
 
@@ -67,14 +71,14 @@ class RequiredN:
     interval: tuple[float, float] = (np.nan, np.nan)
     curve: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
 
-    def error_at(self, n: Any) -> FloatArray:
+    def error_at(self, n: ArrayLike) -> FloatArray:
         """Errors at numbers of rows (m,); if experts merge, by the power law around `n`."""
         sizes = as_floats("n", n, (None,) * np.ndim(n))
         if np.any(sizes <= 0.0):
             raise ValueError(f"n must be positive, got {sizes.min():g}")
         return self.unit_error * sizes**self.exponent
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Plot errors against numbers of rows, with the simulated errors and their 95% intervals.
 
         Parameters
@@ -82,17 +86,17 @@ class RequiredN:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on, which are also returned; by default those of a new figure.
         """
-        ax = new_axes() if ax is None else ax
+        axes: Axes = new_axes() if ax is None else ax
         sizes = np.append(self.curve[:, 0], [self.n / 10.0, self.n * 10.0])
         ends = np.array([sizes.min(), sizes.max()])
-        ax.loglog(ends, self.error_at(ends), label=f"$n^{{{self.exponent:.2f}}}$")
+        axes.loglog(ends, self.error_at(ends), label=f"$n^{{{self.exponent:.2f}}}$")
         if len(self.curve):
             n, root, low, high = self.curve.T
-            ax.errorbar(n, root, [root - low, high - root], fmt="o", label="simulated")
-        ax.plot(self.n, self.error, "s", label=f"{self.n:.3g} rows")
-        ax.set(xlabel="rows", ylabel=f"error of {self.what}")
-        ax.legend(frameon=False)
-        return ax
+            axes.errorbar(n, root, [root - low, high - root], fmt="o", label="simulated")
+        axes.plot(self.n, self.error, "s", label=f"{self.n:.3g} rows")
+        axes.set(xlabel="rows", ylabel=f"error of {self.what}")
+        axes.legend(frameon=False)
+        return axes
 
     def __str__(self) -> str:
         if not len(self.curve):
@@ -104,10 +108,10 @@ class RequiredN:
         )
 
 
-@door(model="Family | MoEResults")
+@door()
 def required_n(
-    model: Any,
-    truth: Any = None,
+    model: Family | MoEResults,
+    truth: ArrayLike | None = None,
     design: Design | None = None,
     *,
     error: float,
@@ -190,7 +194,8 @@ def required_n(
         raise ValueError(f"model: available only for models of one response, got {count}")
     if truth is None and not fitted:
         raise ValueError("truth: give the parameters of the family")
-    theta = as_floats("truth", model.theta if truth is None else truth, (family.n_params,))
+    parameters = model.theta if fitted and truth is None else truth
+    theta = as_floats("truth", parameters, (family.n_params,))
     if fitted and design is None:
         rows = model.rows
         X = np.ascontiguousarray(rows.X.T)
@@ -223,7 +228,7 @@ def required_n(
 
 
 def _variance(family: Family, information: FloatArray, row: FloatArray) -> float | None:
-    """``g' I^-1 g`` over the free coordinates; None where the information does not tell g."""
+    """``g' I^-1 g`` over the free coordinates; None where the information does not determine g."""
     free = np.flatnonzero(family.lower < family.upper)
     block = information[np.ix_(free, free)]
     size = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
@@ -236,7 +241,7 @@ def _variance(family: Family, information: FloatArray, row: FloatArray) -> float
 
 
 def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
-    """Atoms that differ in nothing but their mass, in groups."""
+    """Groups of atoms that differ only in their masses."""
     atoms, _ = family.split(theta)
     if family.mass_column is not None:
         atoms = np.delete(atoms, family.mass_column, axis=1)
@@ -245,7 +250,7 @@ def equal_experts(family: Family, theta: FloatArray) -> list[IntArray]:
 
 
 class _PowerLaw(NamedTuple):
-    """Errors through sizes about an answer, with NaN where they do not fall."""
+    """A power law of errors in numbers of rows, with NaN where errors do not decrease."""
 
     unit: float
     exponent: float
@@ -257,11 +262,11 @@ class _PowerLaw(NamedTuple):
 def _power_law(
     squares_of: dict[float, FloatArray], centre: float, target: float, rng: np.random.Generator
 ) -> _PowerLaw:
-    """The power law through the errors at the sizes about a first guess.
+    """Fit a power law to the errors at numbers of rows near a first guess.
 
-    Squares have heavy tails, so that logarithms of their means would be too low, and means of small
-    spread too heavy: their expectation is fitted, by the equations of a gamma distribution with log
-    link.
+    Squared errors have heavy tails: a line through the logarithms of their means would be too low,
+    and weights by their spread would favour small means.  So their expectation is fitted, by the
+    equations of a gamma distribution with log link.
     """
     sizes = np.array(sorted(squares_of))
     squares = [squares_of[n] for n in sizes]
@@ -316,7 +321,7 @@ class Merged:
         return Lattice(law.low, law.high, nodes=max(REQUIRED.nodes, 2 * self.family.n_free_params))
 
     def search(self, target: float, what: str, rng: np.random.Generator) -> RequiredN:
-        """Follow the error until it is found on both sides of the target."""
+        """Change the number of rows by powers of 10 until the errors enclose the target."""
         n = REQUIRED.first
         squares = {n: self.squares(n, rng)}
         above = [squares[n].mean() > target**2]
@@ -328,14 +333,14 @@ class Merged:
             raise ValueError(f"error: {n:.0f} rows already have a smaller error than {target:g}")
         ends = np.sort(list(squares)[-2:])
         centre = float(np.sqrt(np.prod(ends)))
-        one_sided, left = len(set(above)) < 2, REQUIRED.batches
+        one_sided, batches_left = len(set(above)) < 2, REQUIRED.batches
         while True:
             below = float(4.0 ** np.floor(0.5 * np.log2(centre)))
             for size in (below, 4.0 * below):
                 squares[size] = np.append(squares.get(size, ()), self.squares(size, rng))
-            law, left = _power_law(squares, centre, target, rng), left - 1
+            law, batches_left = _power_law(squares, centre, target, rng), batches_left - 1
             away = np.max(np.abs(np.log(np.divide(law.interval, law.n))))
-            if one_sided or left == 0 or away <= np.log(REQUIRED.known):
+            if one_sided or batches_left == 0 or away <= np.log(REQUIRED.known):
                 break
             if np.isfinite(law.n):
                 centre = float(np.clip(law.n, *ends))
@@ -350,7 +355,7 @@ class Merged:
         )
 
     def bounded(self) -> Family:
-        """The family whose variances a lattice of responses holds."""
+        """The family with a lower bound of variances that a lattice of responses can represent."""
         family, collapse = self.family, self.family.likelihood.collapse
         if collapse is None:
             return family
@@ -366,8 +371,8 @@ class Merged:
         jobs, family = [], self.bounded()
         for child in rng.spawn(self.replicates):
             design = self.law if n <= REQUIRED.drawn else self.lattice
-            drawn = sample_weighted(small, truth, round(n), child, design)
-            data = Data.of(family, *drawn)
+            rows = sample_weighted(small, truth, round(n), child, design)
+            data = Data.of(family, *rows)
             jobs.append(FitJob(family, data, MomentNewton(), starts, child))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
@@ -375,7 +380,7 @@ class Merged:
         return np.array([self.square(end) for end in ends if isinstance(end, MoEResults)])
 
     def smaller(self) -> tuple[Family, FloatArray]:
-        """The truth with one expert for each that differs."""
+        """The truth with each group of equal experts merged into one."""
         atoms, shared = self.family.split(self.theta)
         merged = atoms[[group[0] for group in self.groups]]
         column = self.family.mass_column
@@ -385,9 +390,9 @@ class Merged:
         return small, small.pin(small.join(merged, shared))
 
     def square(self, end: MoEResults) -> float:
-        """Mean squared error over the fitted experts next to those asked for, by their masses.
+        """Mean squared error over the fitted experts next to those in `row`, by their masses.
 
-        Which of the truth's experts one too many is next to is a matter of chance.
+        It is a matter of chance which expert of the truth a superfluous expert is next to.
         """
         family = self.family
         nodes, share = self.law.quadrature(family.n_features, REQUIRED.nodes)
@@ -400,9 +405,9 @@ class Merged:
         nearest = np.argmin(gaps, axis=1)
         mass = share @ family.gate_probabilities(end.theta, nodes.T)
         atoms, shared = family.split(end.theta)
-        asked, _ = family.split(self.row)
+        derivatives, _ = family.split(self.row)
         # Contrasts of the gate are with the last expert.
-        labels = sorted({*np.flatnonzero(asked.any(axis=1)).tolist(), family.n_experts - 1})
+        labels = sorted({*np.flatnonzero(derivatives.any(axis=1)).tolist(), family.n_experts - 1})
         cells = []
         for label in labels:
             nearest_group = next(g for g, group in enumerate(self.groups) if label in group)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Labels
 from moestat.base.warnings import InterruptedWarning, warn_caller
 from moestat.estimation.groups import draw_in_groups
 from moestat.estimation.inference.covariance import AtInputs
@@ -25,7 +24,7 @@ from moestat.solvers.rules import TINY
 __all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
 
 _BATCH, _ROWS = 64, 200_000
-"""Data sets that are fitted at a time, and fewer of them where they have so many rows in all."""
+"""Largest number of data sets that are fitted at a time, and number of rows that ends a batch."""
 
 
 _HESSIANS = 1 << 26
@@ -49,7 +48,7 @@ def refit(
     start: FloatArray,
     threads: int | None = None,
     report: Report | None = None,
-    asked: FloatArray | None = None,
+    derivatives: FloatArray | None = None,
     target: Target | None = None,
 ) -> Refits:
     """Fit the model of a problem, with its penalty, to each sample from one start (P,).
@@ -57,18 +56,19 @@ def refit(
     The result says which resamples determine functions with derivatives `asked` (q, P).  A `target`
     of passes over blocks reads the rows once for a batch of resamples.
 
-    Interrupted, it has the fits so far, and warns; before two of them it raises.
+    After an interrupt, the function warns and returns the fits so far; it raises if there are fewer
+    than two.
     """
     family = model.family
     params: list[FloatArray] = []
     determined: list[np.ndarray] = []
-    rows = np.empty((0, family.n_params)) if asked is None else asked
+    rows = np.empty((0, family.n_params)) if derivatives is None else derivatives
     failed = uncertified = 0
     solver, start = Newton(), np.clip(start, family.lower, family.upper)
     batches = _batches(samples)
     if target is not None:
-        most = max(1, _HESSIANS // (8 * family.n_params**2))
-        batches = iter(lambda: list(islice(samples, most)), [])
+        size = max(1, _HESSIANS // (8 * family.n_params**2))
+        batches = iter(lambda: list(islice(samples, size)), [])
     target = target or Cores(threads)
     try:
         for batch in batches:
@@ -82,7 +82,7 @@ def refit(
                 elif not end.certificate.certified:
                     uncertified += 1
                 else:
-                    params[-1], determined[-1] = end.theta, _determined(problem, end, rows)
+                    params[-1], determined[-1] = end.theta, _determines(problem, end, rows)
             if report is not None:
                 report.count(len(params))
     except KeyboardInterrupt:
@@ -92,8 +92,11 @@ def refit(
     return Refits(np.array(params), np.array(determined), failed, uncertified)
 
 
-def _determined(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray:
-    """Which functions with derivatives (q, P) a resample determines: none of a level it lacks."""
+def _determines(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray:
+    """Which functions with derivatives (q, P) a resample determines.
+
+    A resample without a level of a factor does not determine its coefficient.
+    """
     if not len(rows):
         return np.zeros(0, dtype=bool)
     metric = channel_metric(problem, end.theta)
@@ -113,13 +116,13 @@ def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
 
 
 def reweighted_samples(
-    data: Sample, kind: str, count: int, rng: np.random.Generator, groups: Any = None
+    data: Sample, kind: str, count: int, rng: np.random.Generator, groups: Labels | None = None
 ) -> Iterator[Sample]:
     """The same rows with random weights: no row is copied.
 
     "pairs" draws rows with replacement (Efron 1979), "cluster" whole groups, "bayesian" weights
-    from the flat Dirichlet law (Rubin 1981).  Rows that share one choice of an expert stay
-    together always; `groups` are then labels of these.
+    from the flat Dirichlet distribution (Rubin 1981).  Rows that share one choice of an expert
+    always stay together; `groups` then has one label for each such group of rows.
     """
     units = data.units
     share = units / units.sum()
@@ -130,8 +133,8 @@ def reweighted_samples(
         if kind == "pairs":
             weight = rng.multinomial(n, share).astype(np.float64)
         elif kind == "cluster":
-            drawn = np.bincount(rng.integers(0, n_groups, n_groups), minlength=n_groups)
-            weight = units * drawn[index]
+            times = np.bincount(rng.integers(0, n_groups, n_groups), minlength=n_groups)
+            weight = units * times[index]
         else:
             weight = rng.gamma(np.maximum(units, TINY))
             weight *= n / weight.sum()
@@ -161,5 +164,5 @@ def parametric_samples(
     inputs = AtInputs(Sample(np.ascontiguousarray(X), np.empty(0), weight))
     for _ in range(count):
         conditional = family if given is None else replace(family, likelihood=given(y))
-        _, drawn = sample(conditional, theta, weight.size, rng, inputs)
-        yield Sample(inputs.data.X, family.likelihood.encode(drawn, family.n_classes), weight)
+        _, response = sample(conditional, theta, weight.size, rng, inputs)
+        yield Sample(inputs.data.X, family.likelihood.encode(response, family.n_classes), weight)

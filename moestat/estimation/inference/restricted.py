@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.inference.constraints import linear_constraints
-from moestat.estimation.inference.found import check_likelihood, found, inverse_of_free
 from moestat.estimation.inference.hypotheses import (
     TestResult,
     check_errors,
@@ -19,11 +18,15 @@ from moestat.estimation.inference.hypotheses import (
     check_not_higher,
     likelihood_ratio,
 )
+from moestat.estimation.inference.inner_fit import check_likelihood, inner_fit, inverse_of_free
+from moestat.estimation.tables import labelled
 from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE, TINY, TRUST, ZERO_CURVATURE
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from moestat.estimation.results import MoEResults
 
 
@@ -56,7 +59,7 @@ class RestrictedFit:
     lr_test : TestResult
         Likelihood ratio test of the constraints.
     aic, bic : float
-        With as many parameters fewer as there are constraints.
+        Information criteria; each constraint reduces the number of parameters by one.
     covariance : ndarray of shape (P, P)
         Covariance of the packed parameters, singular along the constraints.
     theta : ndarray of shape (P,)
@@ -73,8 +76,8 @@ class RestrictedFit:
     """
 
     constraints: str
-    params: Any
-    bse: Any
+    params: FloatArray | pd.Series
+    bse: FloatArray | pd.Series
     llf: float
     lr_test: TestResult
     aic: float
@@ -130,7 +133,7 @@ def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     check_independent(check_errors(matrix, result.param_names, result._spread))
-    inner = found(result)
+    inner = inner_fit(result)
     free = inner.free
     rows = np.zeros_like(matrix)
     rows[:, free] = (matrix @ np.array([inner.row(j) for j in range(inner.theta.size)]))[:, free]
@@ -157,11 +160,12 @@ def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
     covariance = inner.outward_matrix(covariance)
     variance = np.diag(covariance)
     errors = np.sqrt(np.where(variance > ZERO_CURVATURE * result.theta_bse**2, variance, 0.0))
+    errors = np.where(np.isnan(result.theta_bse), np.nan, errors)
     n_free = result.identified.rank - len(value)
     return RestrictedFit(
         constraints,
-        result._labelled(inner.outward(theta)),
-        result._labelled(np.where(np.isnan(result.theta_bse), np.nan, errors)),
+        labelled(inner.outward(theta), result._reported, result.param_names),
+        labelled(errors, result._reported, result.param_names),
         llf,
         likelihood_ratio(llf, result.llf, len(value)),
         2.0 * n_free - 2.0 * llf,
@@ -190,19 +194,21 @@ def differences(ties: Sequence[IntArray], free: IntArray) -> FloatArray:
     return np.array(rows, dtype=np.float64).reshape(-1, free.size)
 
 
-def _along(*held: FloatArray) -> FloatArray:
-    """An orthonormal basis (F, r) of the directions that no row of these (q, F) sees.
+def _along(*constraints: FloatArray) -> FloatArray:
+    """An orthonormal basis (F, r) of the directions that keep all constraints (q, F).
 
-    Rows may repeat what others say: coordinates that are tied come to their bounds together.
+    Constraints may be linearly dependent: tied coordinates reach their bounds together.
     """
     from scipy.linalg import null_space
 
-    rows = np.concatenate(held, dtype=np.float64)
+    rows = np.concatenate(constraints, dtype=np.float64)
     return null_space(rows / np.linalg.norm(rows, axis=1)[:, None])
 
 
-def _pulled(gradient: FloatArray, rows: FloatArray, tied: FloatArray, side: FloatArray) -> IntArray:
-    """The coordinate on a bound that descends most on the way back, none where all press on it.
+def _find_released(
+    gradient: FloatArray, rows: FloatArray, tied: FloatArray, side: FloatArray
+) -> IntArray:
+    """The coordinate on a bound with the steepest descent into the box; none if all press on it.
 
     `side` (F,) is -1 on a lower bound, 1 on an upper one and 0 inside.
     """
@@ -230,7 +236,8 @@ def minimise(
 ) -> tuple[FloatArray, float, bool]:
     """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
 
-    Steps keep what `differences` in `tied` (q, F) are 0 for; entries of `rows` are equal there.
+    Steps keep tied coefficients equal: `tied` (q, F) are their `differences`, and the entries of
+    `rows` are equal for them.
     They end at the bounds: a coordinate stays on its bound until it descends on the way back.
     Returns the end (P,), its value, and whether the quadratic model is at its minimum there, inside
     the bounds.  A start without finite derivatives is its own end, of infinite value.
@@ -250,39 +257,40 @@ def minimise(
         slope = vectors.T @ g
         step = -basis @ (vectors @ (slope / size))
         if 0.5 * float(slope**2 @ (1.0 / size)) < NEWTON_TOLERANCE:
-            pulled = _pulled(gradient[free], rows, tied, side)
-            if pulled.size:
-                side[pulled] = 0.0
+            released = _find_released(gradient[free], rows, tied, side)
+            if released.size:
+                side[released] = 0.0
                 continue
             # A last step, too short for its gain to be seen, makes the end exact; where nothing is
             # bent it may lead anywhere.
             last = phi.copy()
             last[free] += step
             last = np.clip(last, lower, upper)
-            there = objective(last)[0]
-            phi, value = (last, there) if there <= value + NEWTON_TOLERANCE else (phi, value)
+            last_value = objective(last)[0]
+            if last_value <= value + NEWTON_TOLERANCE:
+                phi, value = last, last_value
             return phi, value, bool(np.all(curvature > 0.0) and not side.any())
         ahead = np.where(step > 0.0, high - phi[free], phi[free] - low)
         lengths = np.where(step == 0.0, np.inf, ahead / np.maximum(np.abs(step), TINY))
-        most = float(lengths.min(initial=1.0))
-        stopped = lengths <= most if most < 1.0 else np.zeros(free.size, dtype=bool)
-        if most <= TRUST.smallest:
+        longest = float(lengths.min(initial=1.0))
+        stopped = lengths <= longest if longest < 1.0 else np.zeros(free.size, dtype=bool)
+        if longest <= TRUST.smallest:
             side[stopped] = np.sign(step[stopped])
             continue
-        length = most
+        length = longest
         while length > TRUST.smallest:
             trial = phi.copy()
             trial[free] += length * step
             trial = np.clip(trial, lower, upper)
-            there = objective(trial)
-            lower_enough = there[0] <= value + TRUST.accept * length * float(gradient[free] @ step)
-            if lower_enough and _is_finite(*there[1:]):
+            proposed = objective(trial)
+            expected = TRUST.accept * length * float(gradient[free] @ step)
+            if proposed[0] <= value + expected and _is_finite(*proposed[1:]):
                 break
             length *= 0.5
         else:
             break
-        if length == most:
+        if length == longest:
             side[stopped] = np.sign(step[stopped])
         phi = trial
-        value, gradient, hessian = there
+        value, gradient, hessian = proposed
     return phi, value, False

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from itertools import cycle, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
-from moestat.base.types import FloatArray, IntArray, Seed
-from moestat.base.validate import as_generator, draw_seed, positive_int, short
+from moestat.base.types import FloatArray, IntArray, Seed, TableLike
+from moestat.base.validate import as_generator, draw_seed, is_sequence, positive_int, short
 from moestat.base.warnings import (
     DataWarning,
     EdgeWarning,
@@ -28,7 +29,7 @@ from moestat.estimation.fitting import Settings, fit
 from moestat.estimation.formula import fit_formula, shared_source
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.dependence import dependence_in_selection
-from moestat.estimation.inference.found import check_likelihood
+from moestat.estimation.inference.inner_fit import check_likelihood
 from moestat.estimation.inference.on_source import held_out_on_source
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
@@ -38,6 +39,7 @@ from moestat.solvers.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = [
     "CRITERIA",
@@ -55,19 +57,23 @@ CRITERIA = ("aic", "bic", "hqic", "icl", "cv")
 """Akaike, Schwarz, Hannan and Quinn, integrated completed likelihood, cross-validation."""
 
 _GROWN, _SEARCHES = 6, 2
-"""Starts of each pool that the fit with fewer experts is grown to, and searches at most."""
+"""Number of starts that are grown from the fit with fewer experts for each pool, and largest number
+of searches."""
 
 _READING = ("groups", "classes", "missing", "resolution", "random")
 """Arguments of `moestat.fit` that say how data are read."""
 
 _SEARCHING = ("starts", "n_starts", "time_limit", "risk")
-"""Those that say how the search looks for starts."""
+"""Arguments of `moestat.fit` that say how starts are searched."""
 
 SOLVING = ("solver", *_SEARCHING, "threads", "target", "compress", "prior")
-"""Those that do not say what the model is."""
+"""Arguments of `moestat.fit` that do not say what the model is."""
 
 
 _COLUMNS = ("k", "llf", "df", *CRITERIA, "certified")
+
+Key: TypeAlias = int | tuple[object, ...]
+"""A number of experts; with several formulas or priors, these and the number."""
 
 
 class _Columns(dict[str, FloatArray]):
@@ -99,12 +105,12 @@ class Selection:
         Keys of the fits that are missing because the selection was interrupted.
     """
 
-    results: dict[Any, MoEResults] = field(repr=False)
+    results: dict[Key, MoEResults] = field(repr=False)
     table: dict[str, FloatArray] = field(repr=False)
     criterion: str
-    left: tuple[Any, ...] = ()
+    left: tuple[Key, ...] = ()
 
-    def chosen(self, criterion: str | None = None) -> Any:
+    def chosen(self, criterion: str | None = None) -> Key:
         """The number of experts that a criterion chooses; with formulas, also the formula.
 
         Fits that are not certified or have a collapsed expert are not chosen, unless all fits are
@@ -123,12 +129,12 @@ class Selection:
     @property
     def edge(self) -> str | None:
         """A message if the chosen number of experts is the smallest or largest tried; else None."""
-        tried = np.unique(self.table["k"])
+        sizes = np.unique(self.table["k"])
         place = list(self.results).index(self.chosen())
         k = int(self.table["k"][place])
-        if tried.size == 1 or tried[0] < k < tried[-1] or k == tried[0] == 1:
+        if sizes.size == 1 or sizes[0] < k < sizes[-1] or k == sizes[0] == 1:
             return None
-        end, more = ("largest", "more") if k == tried[-1] else ("smallest", "fewer")
+        end, more = ("largest", "more") if k == sizes[-1] else ("smallest", "fewer")
         return (
             f"{self.criterion} chooses {k} experts, the {end} number that was tried: {more} may be"
             " better"
@@ -140,9 +146,9 @@ class Selection:
         return self.results[self.chosen()]
 
     def __repr__(self) -> str:
-        tried = ", ".join(map(str, self.results))
+        keys = ", ".join(map(str, self.results))
         cut = ", interrupted" * bool(self.left)
-        return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {tried} experts{cut}>"
+        return f"<Selection: {self.criterion} chooses {self.chosen()} of k = {keys} experts{cut}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p><pre>{escape(str(self))}</pre>"
@@ -208,7 +214,7 @@ class Selection:
         edge = self.edge
         return "\n".join(lines if edge is None else [*lines, edge])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Plot each information criterion minus its minimum against the number of experts.
 
         With several formulas, plot only the criterion that chooses, with a line for each formula.
@@ -218,11 +224,12 @@ class Selection:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on, which are also returned; by default those of a new figure.
         """
-        ax = new_axes() if ax is None else ax
+        axes: Axes = new_axes() if ax is None else ax
         k = self.table["k"]
-        formulas = list(dict.fromkeys(key[0] for key in self.results if isinstance(key, tuple)))
+        formula_of = [key[0] for key in self.results if isinstance(key, tuple)]
+        formulas = list(dict.fromkeys(formula_of))
         if formulas:
-            formula_index = np.array([formulas.index(key[0]) for key in self.results])
+            formula_index = np.array([formulas.index(formula) for formula in formula_of])
             sign = -1.0 if self.criterion == "cv" else 1.0
             value = sign * self.table[self.criterion]
             lines = [(text, formula_index == j, value) for j, text in enumerate(formulas)]
@@ -237,15 +244,15 @@ class Selection:
             ]
             what = "criterion less its minimum"
         for marker, (label, at, column) in zip(cycle("os^Dv"), lines, strict=False):
-            ax.plot(k[at], column[at] - np.nanmin(column), marker=marker, label=label)
-        ax.set_xticks(np.unique(k))
-        ax.set(xlabel="number of experts", ylabel=what)
+            axes.plot(k[at], column[at] - np.nanmin(column), marker=marker, label=label)
+        axes.set_xticks(np.unique(k))
+        axes.set(xlabel="number of experts", ylabel=what)
         above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0)} if formulas else {}
-        ax.legend(frameon=False, **above)
-        return ax
+        axes.legend(frameon=False, **above)
+        return axes
 
 
-def as_criterion(name: Any, known: Sequence[str] = CRITERIA) -> str:
+def as_criterion(name: str, known: Sequence[str] = CRITERIA) -> str:
     """The name of a criterion, checked."""
     if name == "hq" and "hqic" in known:
         warn_of_old_name("hq", "hqic")
@@ -265,22 +272,22 @@ def best_place(name: str, column: FloatArray, sound: np.ndarray, function: str) 
 
 
 def _entry(name: str, value: float) -> str:
-    whole = name in ("k", "certified") or (name == "df" and value == round(value))
+    is_count = name in ("k", "certified") or (name == "df" and value == round(value))
     if name == "certified":
         return "yes" if value else "no"
-    return f"{value:.0f}" if whole else f"{value:.3f}"
+    return f"{value:.0f}" if is_count else f"{value:.3f}"
 
 
 @door()
 def select(
     family: Family | str | Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any = None,
+    X: str | Sequence[str] | ArrayLike | TableLike,
+    y: ArrayLike | TableLike | None = None,
     k: Iterable[int] = range(1, 6),
     *,
     criterion: str = "bic",
     folds: int | None = None,
-    sample_weight: Any = None,
+    sample_weight: str | ArrayLike | TableLike | None = None,
     data: Any = None,
     rng: Seed = None,
     verbose: bool = False,
@@ -381,11 +388,11 @@ def select(
     formulas = _formulas_of(X)
     prior = solving.get("prior")
     priors = list(prior) if isinstance(prior, list | tuple) else [prior]
-    ways = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
+    settings = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
         given = {**options, "weights": _weights_of(options, sample_weight)}
         data = shared_source(formulas, data, family, given)
-        fits = [partial(_by_formula, formula, data, family, given) for formula in formulas]
+        fits = [partial(_fit_formula, formula, data, family, given) for formula in formulas]
     elif data is not None:
         raise ValueError(
             "data: allowed only with a formula, such as select('gaussian', 'y ~ x', data=data)"
@@ -401,21 +408,25 @@ def select(
                 f"k must be at most the number of rows {len(fitted_data.weight)}, got {sizes[-1]}"
             )
         by_name = not isinstance(family, Family) and "starts" not in solving
-        fits = [partial(_by_data, model, fitted_data, by_name)]
-    steps = [(made, way, size) for made in fits for way in ways for size in sizes]
-    shown = [formulas if len(fits) > 1 else [None], priors if len(ways) > 1 else [None], sizes]
-    parted = [tuple(part for part in parts_of if part is not None) for parts_of in product(*shown)]
-    keys = [key[0] if len(key) == 1 else key for key in parted]
-    results: dict[Any, MoEResults] = {}
+        fits = [partial(_fit_data, model, fitted_data, by_name)]
+    steps = list(product(fits, settings, sizes))
+    compared_formulas = formulas if formulas is not None and len(fits) > 1 else [None]
+    compared_priors = priors if len(settings) > 1 else [None]
+    heads = [
+        tuple(part for part in head if part is not None)
+        for head in product(compared_formulas, compared_priors)
+    ]
+    keys: list[Key] = [(*head, size) if head else size for head, size in product(heads, sizes)]
+    results: dict[Key, MoEResults] = {}
     entries: list[dict[str, float]] = []
     labels: IntArray | int | None = None
     with reported("select", verbose, len(keys), "fits") as report:
         try:
-            for key, (made, way, size) in zip(keys, steps, strict=True):
+            for key, (fit_one, setting, size) in zip(keys, steps, strict=True):
                 child_rng = generator.spawn(1)[0]
-                # Of one model each fit begins from the one before, too.
+                # Fits of one model also start from the fit with fewer experts.
                 before = None if size == sizes[0] else list(results.values())[-1]
-                result = made(way, before, size, child_rng)
+                result = fit_one(setting, before, size, child_rng)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
                     labels = _labels_of(result, parts, generator)
@@ -423,7 +434,7 @@ def select(
                 if isinstance(labels, int):
                     cv = held_out_on_source(result, int(parts or 0), labels)
                 elif labels is not None:
-                    cv = _held_out(result, labels, child_rng, way)
+                    cv = _held_out(result, labels, child_rng, setting)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
                 report.count(len(results))
@@ -448,24 +459,24 @@ def _warn_of_choice(selection: Selection) -> None:
         warn_caller(f"{edge}; give a wider range k=", EdgeWarning)
     if best.data is None or best.data.groups is None or not best.has_rows:
         return
-    whole, key = selection.results, selection.chosen()
+    results, key = selection.results, selection.chosen()
     same = [
         result
-        for other, result in whole.items()
-        if not isinstance(key, tuple) or other[:-1] == key[:-1]
+        for other, result in results.items()
+        if not (isinstance(key, tuple) and isinstance(other, tuple)) or other[:-1] == key[:-1]
     ]
     for kind, message in dependence_in_selection(same, best):
         warn_caller(message, kind)
 
 
-def _weights_of(options: Mapping[str, Any], sample_weight: Any) -> Any:
+def _weights_of(options: Mapping[str, object], sample_weight: object) -> object:
     """The column of weights of a formula, which may be given by either of two names."""
     if sample_weight is not None and options.get("weights") is not None:
         raise ValueError("weights and sample_weight both name a column of weights; give one")
     return options.get("weights") if sample_weight is None else sample_weight
 
 
-def refuse_names_of_columns(options: Mapping[str, Any]) -> None:
+def refuse_names_of_columns(options: Mapping[str, object]) -> None:
     """Raise for arguments that are for formulas alone, where the data are arrays."""
     others = {"weights": "sample_weight=", "scope": "a formula"}
     for name, other in others.items():
@@ -490,12 +501,11 @@ def _entries(result: MoEResults, size: int, cv: float) -> dict[str, float]:
     }
 
 
-def _formulas_of(X: Any) -> list[str] | None:
-    """Formulas, where they are given in place of inputs."""
+def _formulas_of(X: object) -> list[str] | None:
+    """The formulas that are given in place of inputs; None for inputs."""
     if isinstance(X, str):
         return [X]
-    words = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, str) for x in X)
-    if not words:
+    if not (is_sequence(X) and len(X) > 0 and all(isinstance(x, str) for x in X)):
         return None
     responses = list(dict.fromkeys("".join(text.partition("~")[0].split()) for text in X))
     if len(responses) > 1:
@@ -506,12 +516,12 @@ def _formulas_of(X: Any) -> list[str] | None:
     return list(dict.fromkeys(X))
 
 
-def _by_formula(
+def _fit_formula(
     formula: str,
-    data: Any,
+    data: object,
     family: Any,
     given: Mapping[str, Any],
-    way: Any,
+    solving: Mapping[str, Any],
     before: MoEResults | None,
     size: int,
     rng: Seed,
@@ -520,12 +530,12 @@ def _by_formula(
     if data is None:
         raise ValueError(f"data: {formula!r} needs a table, data=")
     with warnings.catch_warnings():
-        # What data are not is said of the chosen fit, not of each.
+        # Warnings about the data are issued for the chosen fit, not for each.
         warnings.simplefilter("ignore", DataWarning)
-        return fit_formula(formula, data, family, n_experts=size, rng=rng, **given, **way)
+        return fit_formula(formula, data, family, n_experts=size, rng=rng, **given, **solving)
 
 
-def _by_data(
+def _fit_data(
     model: Family,
     data: Data,
     by_name: bool,
@@ -564,9 +574,9 @@ def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
 def _held_out(
     result: MoEResults, labels: IntArray, rng: np.random.Generator, solving: Mapping[str, Any]
 ) -> float:
-    """Mean log-density of samples that fits to the others have not seen.
+    """Mean log-density of held-out rows, by fits to the other folds.
 
-    Columns that a formula's transforms have learnt are those of all rows.
+    The transforms of a formula, such as the knots of a spline, come from all rows.
     """
     total = 0.0
     model, data = result.family, result.rows

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.inference.found import found
 from moestat.estimation.inference.identified import identified_at
+from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Simpler", "simpler"]
 
 _TRIED = 2
-"""Candidates that are fitted: those of the highest likelihood as they are."""
+"""Number of candidates that are fitted: those with the highest likelihood before the fit."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ def simpler(result: MoEResults) -> Simpler | None:
 
     Every pair of experts becomes one, with their summed mass and the averages of their parameters,
     weighted by mass; and every expert is left out.  The likeliest of these are starts of Newton's
-    method.  What BIC (Schwarz 1978) says of an expert too many is right in the limit (Keribin
-    2000), where the chi-square law of the likelihood ratio is not.
+    method.  BIC (Schwarz 1978) detects a superfluous expert consistently (Keribin 2000); the
+    chi-square distribution of the likelihood ratio does not hold for it.
     """
     family = result.family
     named = family.told_apart
     if family.n_experts < 2 or family.is_regression or family.gate.n_active is not None or named:
         return None
-    inner = found(result)
+    inner = inner_fit(result)
     small = inner.family.with_experts(family.n_experts - 1)
     data = inner.data
     trial = Problem(small, data)
@@ -81,18 +81,18 @@ def simpler(result: MoEResults) -> Simpler | None:
     heights = [float(data.weight @ trial.rowwise(t)[2]) for _, t in candidates]
     best = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]
     problems = [Problem(small, data) for _ in best]
-    ends: list[Any] = attempt(
+    ends = attempt(
         [Newton().steps(p, candidates[i][1]) for p, i in zip(problems, best, strict=True)],
         problems,
         Cores(1),
     )
-    solved = [t for t, end in enumerate(ends) if isinstance(end, Solution)]
+    solved = [(t, end) for t, end in enumerate(ends) if isinstance(end, Solution)]
     if not solved:
         return None
-    top = max(solved, key=lambda t: ends[t].log_likelihood)
+    top, solution = max(solved, key=lambda pair: pair[1].log_likelihood)
     # What the change of units adds to a log-likelihood is the same for both.
-    loss = _height(result) - ends[top].log_likelihood
-    spared = inner.known.rank - identified_at(problems[top], ends[top]).rank
+    loss = _height(result) - solution.log_likelihood
+    spared = inner.known.rank - identified_at(problems[top], solution).rank
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.log_likelihood - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
@@ -106,19 +106,19 @@ def _height(result: MoEResults) -> float:
 def _candidates(
     family: Family, small: Family, theta: FloatArray, X: FloatArray
 ) -> list[tuple[tuple[int, ...], FloatArray]]:
-    """Starts with an expert less, and which experts they are made of."""
+    """Starts with one expert fewer, each with the experts that were merged or left out."""
     k = family.n_experts
     mass = family.gate_probabilities(theta, X.T).mean(axis=0)
     atoms, shared = family.split(theta)
-    made = []
+    candidates = []
     for i in range(k):
-        made.append(((i,), np.delete(atoms, i, axis=0)))
+        candidates.append(((i,), np.delete(atoms, i, axis=0)))
         for j in range(i):
             share = mass[i] / (mass[i] + mass[j])
             merged = share * atoms[i] + (1.0 - share) * atoms[j]
             if family.mass_column is not None:
                 at = family.mass_column
                 merged[at] = np.logaddexp(atoms[i, at], atoms[j, at])
-            made.append(((j, i), np.vstack([np.delete(atoms, [i, j], axis=0), merged])))
-    joined = [(who, small.pin(small.join(rest, shared))) for who, rest in made]
+            candidates.append(((j, i), np.vstack([np.delete(atoms, [i, j], axis=0), merged])))
+    joined = [(who, small.pin(small.join(remaining, shared))) for who, remaining in candidates]
     return [(who, small.feasible(start)) for who, start in joined]

@@ -69,7 +69,7 @@ class SparseData:
 
     @property
     def rows(self) -> float:
-        """Sum of the weights of what is independent, the n of BIC."""
+        """Sum of the weights of the independent units, the n of BIC."""
         return float(self.sparse.problem.data.units.sum())
 
     @property
@@ -86,7 +86,7 @@ class SparseData:
         return self.standard.coordinates.outward(self.plain(theta))
 
     def log_likelihood(self, end: Stationary) -> float:
-        """That of the data in the user's units."""
+        """Log-likelihood of the data in the user's units."""
         unit = self.standard.coordinates.units.unit
         return end.log_likelihood - self.sparse.size * float(np.sum(np.log(unit)))
 
@@ -101,13 +101,13 @@ class SparseData:
         return total
 
     def degrees(self, end: Stationary) -> float:
-        """Coefficients that are not 0 and all that are not penalised; with squares, effective."""
+        """Degrees of freedom: coefficients not 0 or without penalty; effective with squares."""
         if self.sparse.groups.ratio < 1.0:
             return end.effective
         return float(self.count(end.theta) + (self.sparse.single & ~self.penalised).sum())
 
     def bic(self, end: Stationary) -> float:
-        """Schwarz's criterion, but for a constant."""
+        """Schwarz's criterion, up to a constant."""
         return np.log(self.rows) * self.degrees(end) - 2.0 * end.log_likelihood
 
     def collapsed(self, theta: FloatArray) -> tuple[int, ...]:
@@ -121,7 +121,7 @@ class SparseData:
         return tuple(np.flatnonzero(np.any(low, axis=0)).tolist()) if low else ()
 
     def is_certified(self, end: Stationary, penalty: float) -> bool:
-        """Whether a fit is a local minimum of the penalised objective, and no expert a spike."""
+        """Whether a fit is a local minimum of the penalised objective without collapsed experts."""
         stationary = (
             end.residual <= PATH.stationary * penalty
             and end.curvatures.min(initial=0.0) >= -PATH.stationary
@@ -139,7 +139,7 @@ class SparseData:
             }
         )
         X = data.X[:, columns] if columns else np.zeros((len(data.y), 1))
-        small = _reading(family, columns)
+        small = _restrict_to(family, columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
             own_rows = replace(data, X=np.ascontiguousarray(X), features=None, formula=None)
@@ -163,26 +163,27 @@ class SparseData:
         rng: np.random.Generator,
         report: Callable[[int], None] = lambda done: None,
     ) -> tuple[FloatArray, list[Stationary]]:
-        """Penalties (m,), or so many down to a share of the largest, and a fit for each.
+        """Penalties (m,) and a fit for each.
 
-        Fits of so many penalties end where half as many coefficients as rows are not 0.
+        `penalties` are these, or their number and the ratio of the smallest to the largest.  In the
+        second case the path ends where half as many coefficients as rows are not 0.
 
-        A path that begins at slopes of 0 follows one local minimum.  Searches without penalty of
-        the few inputs that it has chosen, at several places, may find others: their paths are
-        followed upwards from the smallest penalty, and of each penalty the better fit stays.
+        A path that begins at slopes of 0 follows one local minimum.  Searches without penalty, with
+        the few inputs that the path has chosen at several places, may find others: their paths are
+        followed upwards from the smallest penalty, and for each penalty the better fit is kept.
         """
         theta = self.sparse.solve(self.search((), rng), PATH.all_zero).theta
-        most = np.inf
+        max_degrees = np.inf
         if isinstance(penalties, tuple):
             count, smallest = penalties
             penalties = self.sparse.largest(theta) * np.geomspace(1.0, smallest, count)
-            most = self.rows / 2.0
+            max_degrees = self.rows / 2.0
         ends: list[Stationary] = []
-        searched: set[tuple[int, ...]] = set()
+        visited: set[tuple[int, ...]] = set()
         best = np.inf
         while True:
             for penalty in penalties[len(ends) :]:
-                if ends and self.degrees(ends[-1]) > most:
+                if ends and self.degrees(ends[-1]) > max_degrees:
                     break
                 ends.append(self.sparse.solve(ends[-1].theta if ends else theta, float(penalty)))
                 report(len(ends))
@@ -193,7 +194,7 @@ class SparseData:
             candidates = [
                 start
                 for inputs in self._candidates(ends)
-                for start in self._grown(inputs, searched, rng)
+                for start in self._grow(inputs, visited, rng)
             ]
             for _, theta in sorted(candidates, key=lambda each: each[0])[: PATH.followed]:
                 for j in range(len(ends) - 1, -1, -1):
@@ -204,7 +205,7 @@ class SparseData:
     def _in_order(self, ends: Sequence[Stationary]) -> list[Stationary]:
         """The fits with experts in descending order of their mean weight in the last one.
 
-        Those of the others are in the order in which they are next to the one before.
+        The experts of each other fit are ordered to be nearest to those of the fit after it.
         """
         from scipy.optimize import linear_sum_assignment
 
@@ -226,15 +227,15 @@ class SparseData:
             ordered.append(replace(end, theta=theta))
         return ordered[::-1]
 
-    def _grown(
-        self, inputs: tuple[int, ...], searched: set[tuple[int, ...]], rng: np.random.Generator
+    def _grow(
+        self, inputs: tuple[int, ...], visited: set[tuple[int, ...]], rng: np.random.Generator
     ) -> Iterator[tuple[float, FloatArray]]:
-        """BIC and parameters (P,) of fits without penalty of inputs, and of some more of them.
+        """BIC and parameters (P,) of fits without penalty, with some inputs and then more of them.
 
-        Those with the steepest scores are added, as long as half as many parameters as rows stay.
+        Inputs with the steepest scores are added, up to half as many parameters as rows.
         """
-        while inputs not in searched and self._n_parameters(inputs) <= self.rows / 2.0:
-            searched.add(inputs)
+        while inputs not in visited and self._n_parameters(inputs) <= self.rows / 2.0:
+            visited.add(inputs)
             theta = self.search(inputs, rng)
             value, gradient = self.sparse.scores(theta)
             LOG.info("a search of %d inputs", len(inputs))
@@ -247,7 +248,7 @@ class SparseData:
             inputs = tuple(sorted({*inputs, *new[: PATH.added]}))
 
     def _candidates(self, ends: Sequence[Stationary]) -> set[tuple[int, ...]]:
-        """Sets of inputs that fits have chosen, some of those small enough to be searched."""
+        """Some of the sets of inputs that fits have chosen, if small enough for a search."""
         known = {self.sparse.inputs_of(end.theta != 0.0): end for end in ends}
         small = [inputs for inputs in known if self._n_parameters(inputs) <= self.rows / 2.0]
         at = np.linspace(0, len(small) - 1, min(PATH.chosen, len(small)))
@@ -258,11 +259,11 @@ class SparseData:
         return int((self.sparse.single & np.isin(self.sparse.input_of, [-1, *inputs])).sum())
 
     def result(self, end: Stationary, penalty: float) -> MoEResults:
-        """A fit of the path, with all that fits have."""
+        """A fit of the path as results."""
         family, sparse, standard = self.family, self.sparse, self.standard
         theta = self.plain(end.theta)
         zero = self.penalised & (theta == 0.0) & (sparse.family.lower < sparse.family.upper)
-        inner = replace(self.problem, family=_pinned(sparse.family, end.theta, zero))
+        inner = replace(self.problem, family=_pin_zeros(sparse.family, end.theta, zero))
         square = np.where(sparse.single & self.penalised & ~zero, 1.0 - self.l1_ratio, 0.0)
         square *= (
             penalty * sparse.size * np.append(sparse.groups.square, 0.0)[sparse.groups.group_of]
@@ -284,18 +285,18 @@ class SparseData:
             collapsed=self.collapsed(theta),
         )
         solution = Solution(theta, end.log_likelihood, evaluation.hessian, certificate)
-        made = replace(standard, problem=inner)
+        standard_fit = replace(standard, problem=inner)
         lasso = Lasso(penalty, self.l1_ratio, self.together, tuple(np.flatnonzero(zero).tolist()))
         y = standard.original.data
         continuous = y.covariance.shape[0] == family.n_features + 1
         return MoEResults(
             family,
-            made.outward(solution),
+            standard_fit.outward(solution),
             "proximal Newton",
             y.weight,
             float(y.covariance[-1, -1]) if continuous else float("nan"),
             # Degrees of freedom are counted, as those of the path are.
-            standard=replace(made.describe(solution), penalty=None),
+            standard=replace(standard_fit.describe(solution), penalty=None),
             prior=lasso,  # type: ignore[arg-type]
             data=self.data,
         )
@@ -362,30 +363,30 @@ def _grouping(
     return group, np.sqrt(size) * mean
 
 
-def _reading(family: Family, columns: Sequence[int]) -> Family:
-    """The family restricted to some inputs; without any, to one with coefficients held at 0."""
+def _restrict_to(family: Family, columns: Sequence[int]) -> Family:
+    """The family restricted to some inputs; without any, to one input without effect."""
     place = {f: j for j, f in enumerate(columns)}
 
-    def those(inputs: Sequence[int] | None) -> tuple[int, ...] | None:
+    def renumber(inputs: Sequence[int] | None) -> tuple[int, ...] | None:
         return None if inputs is None else tuple(place[f] for f in inputs if f in place)
 
     offset = family.offset_input
-    constraints = [replace(one, inputs=those(one.inputs)) for one in family.constraints]
+    constraints = [replace(one, inputs=renumber(one.inputs)) for one in family.constraints]
     return replace(
         family,
         n_features=max(len(columns), 1),
         held=tuple(place[f] for f in family.held if f in place) if columns else (0,),
-        gate_inputs=those(family.gate_inputs) if columns else None,
-        expert_inputs=those(family.expert_inputs) if columns else None,
+        gate_inputs=renumber(family.gate_inputs) if columns else None,
+        expert_inputs=renumber(family.expert_inputs) if columns else None,
         offset_input=None if offset is None else (place[offset[0]], offset[1]),
         constraints=tuple(one for one in constraints if one.inputs is None or one.inputs),
     )
 
 
-def _pinned(inner: Family, theta: FloatArray, zero: np.ndarray) -> Family:
-    """The family with zeros pinned, and a gate's coefficients that no other than one differs from.
+def _pin_zeros(inner: Family, theta: FloatArray, zero: np.ndarray) -> Family:
+    """The family with zeros pinned, and with equal coefficients of the gate tied.
 
-    `theta` (P,) has the slopes of all atoms of a gate: those that are 0 are equal.
+    `theta` (P,) has the slopes of all atoms of a gate; those that are 0 are equal.
     """
     box, constraints = dict(inner.box), list(inner.constraints)
     for c in inner.channels:

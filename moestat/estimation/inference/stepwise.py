@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.types import Seed
+from moestat.base.types import Seed, TableLike
 from moestat.base.validate import as_generator, positive_int
-from moestat.estimation.inference.selection import Selection, as_criterion, select
+from moestat.estimation.inference.selection import Key, Selection, as_criterion, select
 from moestat.estimation.random_terms import effects_of_formula
 from moestat.estimation.reading.parse import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
@@ -27,7 +27,7 @@ Chosen = tuple[frozenset[Term], frozenset[Term]]
 @door()
 def stepwise(
     formula: str,
-    data: Any,
+    data: TableLike,
     family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
     *,
     n_experts: int = 2,
@@ -74,9 +74,9 @@ def stepwise(
 
     Notes
     -----
-    An interaction enters after its own terms, and these leave after it.  As in Murphy and Murphy
-    (2020), Sec. 5, who search the number of experts at the same time.  The criterion of the chosen
-    model is too optimistic, because it does not take the search into account.
+    An interaction enters after its own terms, and these leave after it.  The search is that of
+    Murphy and Murphy (2020), Sec. 5, who also search the number of experts.  The criterion of the
+    chosen model is too optimistic, because it does not take the search into account.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def stepwise(
     largest = parsed(formula, columns)
     current = _start(largest, None if start is None else parsed(start, columns), start)
     generator, everything = as_generator(rng), _terms_of(largest)
-    results: dict[tuple[str, int], MoEResults] = {}
+    results: dict[Key, MoEResults] = {}
     columns_of: dict[str, list[float]] = {}
 
     def best_of(choices: list[Chosen]) -> tuple[float, Chosen]:
@@ -132,7 +132,7 @@ def _terms_of(formula: Parsed) -> Chosen:
     return experts, gate
 
 
-def _start(largest: Parsed, start: Parsed | None, text: Any) -> Chosen:
+def _start(largest: Parsed, start: Parsed | None, text: str | None) -> Chosen:
     """Terms to start with, checked."""
     if start is None:
         return frozenset(), frozenset()
@@ -161,9 +161,9 @@ def _text(largest: Parsed, choice: Chosen) -> str:
     """The formula of a choice, terms in the order of the largest one."""
     sides = []
     for which, chosen in enumerate(choice):
-        shown = [_term(term) for term in largest.parts[which] if term in chosen]
+        terms = [_term(term) for term in largest.parts[which] if term in chosen]
         bare = which == 0 and not largest.has_intercept
-        sides.append(" + ".join(["0", *shown] if bare else shown or ["1"]))
+        sides.append(" + ".join(["0", *terms] if bare else terms or ["1"]))
     for part in largest.parts[2:]:
         sides[0] += "".join(f" + offset({text})" for term in part for _, text in term)
     groups = [] if largest.groups is None else [_term((("lookup", largest.groups),))]

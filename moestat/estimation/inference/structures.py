@@ -1,13 +1,13 @@
-"""What classes have to do with other variables: models of a third step.
+"""Models of a third step: how classes are related to other variables.
 
-Each is a model of the class and the other variable of a unit, ``log q_it(beta)``, with the
-derivatives of that in beta, and says which functions of beta are reported.
+Each model has the log-density ``log q_it(beta)`` of the class and the other variable of a unit, its
+derivatives in beta, and the functions of beta that are reported.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,18 +21,18 @@ class Structure(Protocol):
 
     @property
     def names(self) -> list[tuple[int, str]]:
-        """Of the reported numbers (r,): class, and what of it."""
+        """Class and quantity of each reported number (r,)."""
         ...
 
     def start(self, shares: FloatArray) -> FloatArray:
         """Parameters (p,) near those of units that are in class t with `shares` (m, k)."""
         ...
 
-    def log_density(self, beta: Any) -> tuple[Any, Any]:
+    def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``log q`` (m, k) and its derivatives (m, k, p); beta may be complex."""
         ...
 
-    def report(self, beta: Any) -> Any:
+    def report(self, beta: FloatArray) -> FloatArray:
         """Reported numbers (r,)."""
         ...
 
@@ -41,7 +41,7 @@ class Structure(Protocol):
         ...
 
 
-def _log_softmax(eta: Any) -> Any:
+def _log_softmax(eta: FloatArray) -> FloatArray:
     """Logarithms of shares along the last axis; the values may be complex."""
     eta = eta - eta.real.max(axis=-1, keepdims=True)
     return eta - np.log(np.sum(np.exp(eta), axis=-1, keepdims=True))
@@ -90,19 +90,19 @@ class Means:
         """The averages."""
         return _averages(self.z, shares).ravel()
 
-    def log_density(self, beta: Any) -> tuple[Any, Any]:
+    def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Minus half of the squared distances from the means."""
         k, c = self.n_classes, self.z.shape[1]
         apart = self.z[:, None, :] - beta.reshape(k, c)
         slope = apart[:, :, None, :] * np.eye(k)[None, :, :, None]
         return -0.5 * np.sum(apart**2, axis=2), slope.reshape(len(self.z), k, k * c)
 
-    def report(self, beta: Any) -> Any:
+    def report(self, beta: FloatArray) -> FloatArray:
         """The means."""
         return beta
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
-        """That means do not differ; of shares all columns but the last."""
+        """The hypothesis of equal means; for shares in all columns but the last."""
         c = self.z.shape[1]
         columns = np.eye(c)[: max(c - 1, 1)]
         return [("equal classes", _kron(_differences(self.n_classes), columns))]
@@ -125,11 +125,11 @@ class Normal:
         """Averages, with the variance of all units where that of a class is not positive."""
         mean = _averages(self.z, shares)
         variance = _averages(self.z**2, shares) - mean**2
-        whole = max(float(np.var(self.z)), np.finfo(float).tiny)
-        variance = np.where(variance > _LEAST_SHARE * whole, variance, whole)
+        variance_of_all = max(float(np.var(self.z)), np.finfo(float).tiny)
+        variance = np.where(variance > _LEAST_SHARE * variance_of_all, variance, variance_of_all)
         return np.concatenate([_size_logits(shares), mean, np.log(variance)])
 
-    def log_density(self, beta: Any) -> tuple[Any, Any]:
+    def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``log pi_t + log N(z; mu_t, v_t)``."""
         k, m = self.n_classes, len(self.z)
         size = _log_softmax(np.append(beta[: k - 1], 0.0))
@@ -143,13 +143,13 @@ class Normal:
         value = size - 0.5 * (np.log(2.0 * np.pi) + log_variance + apart**2 * scale)
         return value, slope
 
-    def report(self, beta: Any) -> Any:
+    def report(self, beta: FloatArray) -> FloatArray:
         """Means and standard deviations."""
         k = self.n_classes
         return np.concatenate([beta[k - 1 : 2 * k - 1], np.exp(0.5 * beta[2 * k - 1 :])])
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
-        """That means do not differ."""
+        """The hypothesis of equal means."""
         k = self.n_classes
         return [("equal classes", np.hstack([_differences(k), np.zeros((k - 1, k))]))]
 
@@ -172,13 +172,13 @@ class Levels:
         p = np.clip(_averages(self.z, shares), _LEAST_SHARE, 1.0)
         return np.concatenate([_size_logits(shares), np.log(p[:, :-1] / p[:, -1:]).ravel()])
 
-    def _logs(self, beta: Any) -> tuple[Any, Any]:
+    def _logs(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         k, c = self.n_classes, self.z.shape[1]
         eta = beta[k - 1 :].reshape(k, c - 1)
         eta = np.concatenate([eta, np.zeros((k, 1))], axis=1)
         return _log_softmax(np.append(beta[: k - 1], 0.0)), _log_softmax(eta)
 
-    def log_density(self, beta: Any) -> tuple[Any, Any]:
+    def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``log pi_t + log p_t(z)``."""
         k, (m, c) = self.n_classes, self.z.shape
         size, level = self._logs(beta)
@@ -189,12 +189,12 @@ class Levels:
             slope[:, t, places] = (self.z - np.exp(level[t]))[:, :-1]
         return size + self.z @ level.T, slope
 
-    def report(self, beta: Any) -> Any:
+    def report(self, beta: FloatArray) -> FloatArray:
         """Probabilities."""
         return np.exp(self._logs(beta)[1]).ravel()
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
-        """That probabilities do not differ."""
+        """The hypothesis of equal probabilities."""
         columns = np.eye(self.z.shape[1])[:-1]
         return [("equal classes", _kron(_differences(self.n_classes), columns))]
 
@@ -218,7 +218,7 @@ class Logit:
         beta[:, 0] = _size_logits(shares)
         return beta.ravel()
 
-    def log_density(self, beta: Any) -> tuple[Any, Any]:
+    def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``log P(class t | covariates)``."""
         k, (m, d) = self.n_classes, self.phi.shape
         eta = self.phi @ beta.reshape(k - 1, d).T
@@ -227,12 +227,12 @@ class Logit:
         slope = apart[:, :, :, None] * self.phi[:, None, None, :]
         return value, slope.reshape(m, k, -1)
 
-    def report(self, beta: Any) -> Any:
+    def report(self, beta: FloatArray) -> FloatArray:
         """The coefficients."""
         return beta
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
-        """That a covariate has no effect on any class."""
+        """For each covariate the hypothesis that it has no effect on any class."""
         d = self.phi.shape[1]
         return [
             (name, np.kron(np.eye(self.n_classes - 1), np.eye(d)[j]))

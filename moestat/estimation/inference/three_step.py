@@ -3,19 +3,20 @@
 A fit is the first step.  Each unit is assigned to an expert, with known probabilities of an error;
 a third step relates the assignments to other variables and corrects for these errors (Bolck, Croon
 and Hagenaars 2004; Vermunt 2010), or keeps the fitted densities in place of assignments (Bakk and
-Kuha 2018).  Standard errors are those of stacked estimating equations, so that they know that the
-first step is an estimate (Newey and McFadden 1994, Sec. 6; Bakk, Oberski and Vermunt 2014).
+Kuha 2018).  Standard errors are those of stacked estimating equations, which take into account that
+the first step is an estimate (Newey and McFadden 1994, Sec. 6; Bakk, Oberski and Vermunt 2014).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, TableLike
 from moestat.base.validate import short
 from moestat.estimation.inference.classification import (
     FirstStep,
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
 
 METHODS = ("bch", "ml", "two-step")
-"""Weights that undo the errors; the likelihood of the assignments; that of the responses."""
+"""Weights that correct the errors; the likelihood of the assignments, or of the responses."""
 
 _WORST = 1e-6
-"""Smallest singular value of the table of errors with which assignments say what a class is."""
+"""Smallest singular value of the table of errors for which assignments distinguish the classes."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -100,21 +101,21 @@ class ThreeStep(Sheet):
 
 @dataclass(frozen=True, eq=False)
 class _Correction:
-    """How a third step uses the first: what the shares of the classes in a unit are.
+    """How a third step uses the first one: the shares of the classes in a unit.
 
     `tables` is the table of errors (k, k), or a density of each unit (m, k).
     """
 
-    objective: Callable[[Any, Any], Any]
+    objective: Callable[[FloatArray, FloatArray], FloatArray]
     """``objective(log q, tables)``: what is maximised, per unit (m,)."""
-    shares: Callable[[Any, Any], Any]
+    shares: Callable[[FloatArray, FloatArray], FloatArray]
     """``shares(log q, tables)``: weights (m, k) of the derivatives of log q."""
 
 
 def _weighting(assignment: FloatArray) -> _Correction:
     """Weights ``omega D^-1``, whose mean in class t is 1 for t and 0 for others: BCH."""
 
-    def shares(log_q: Any, errors: Any) -> Any:
+    def shares(log_q: FloatArray, errors: FloatArray) -> FloatArray:
         return assignment @ np.linalg.inv(errors)
 
     return _Correction(lambda q, errors: np.sum(shares(q, errors) * q, axis=1), shares)
@@ -123,13 +124,13 @@ def _weighting(assignment: FloatArray) -> _Correction:
 def _likelihood(assignment: FloatArray) -> _Correction:
     """``sum_s omega_is log sum_t q_it P(s | t)``: Vermunt (2010), eq. (15)."""
 
-    def joint(log_q: Any, errors: Any) -> Any:
+    def joint(log_q: FloatArray, errors: FloatArray) -> FloatArray:
         return log_q[:, :, None] + np.log(errors + TINY)
 
-    def objective(log_q: Any, errors: Any) -> Any:
+    def objective(log_q: FloatArray, errors: FloatArray) -> FloatArray:
         return np.sum(assignment * _log_sum(joint(log_q, errors)), axis=1)
 
-    def shares(log_q: Any, errors: Any) -> Any:
+    def shares(log_q: FloatArray, errors: FloatArray) -> FloatArray:
         terms = joint(log_q, errors)
         posterior = np.exp(terms - _log_sum(terms)[:, None, :])
         return np.sum(assignment[:, None, :] * posterior, axis=2)
@@ -137,20 +138,20 @@ def _likelihood(assignment: FloatArray) -> _Correction:
     return _Correction(objective, shares)
 
 
-def _of_responses() -> _Correction:
+def _two_step() -> _Correction:
     """``log sum_t q_it f_t(y_i)`` with the fitted densities: Bakk and Kuha (2018), eq. (6)."""
 
-    def objective(log_q: Any, density: Any) -> Any:
+    def objective(log_q: FloatArray, density: FloatArray) -> FloatArray:
         return _log_sum(log_q + np.log(density))
 
-    def shares(log_q: Any, density: Any) -> Any:
+    def shares(log_q: FloatArray, density: FloatArray) -> FloatArray:
         terms = log_q + np.log(density)
         return np.exp(terms - _log_sum(terms)[:, None])
 
     return _Correction(objective, shares)
 
 
-def _log_sum(terms: Any) -> Any:
+def _log_sum(terms: FloatArray) -> FloatArray:
     """``log sum_t exp`` along the second axis; the values may be complex."""
     top = terms.real.max(axis=1, keepdims=True)
     return np.log(np.sum(np.exp(terms - top), axis=1)) + top[:, 0]
@@ -172,18 +173,18 @@ class _ThirdStep:
     assignment: FloatArray | None  # (m, k); None where densities are used
 
     def tables(self, prior: FloatArray, posterior: FloatArray) -> FloatArray:
-        """What the correction reads of the first step."""
+        """The tables of the first step that the correction uses."""
         if self.assignment is None:
             return _densities(prior, posterior)
         return classification_errors(posterior, self.step.weight, self.assignment)
 
-    def contributions(self, beta: Any, tables: Any) -> Any:
+    def contributions(self, beta: FloatArray, tables: FloatArray) -> FloatArray:
         """Estimating function of each unit (m, p), without its weight."""
         log_q, slope = self.structure.log_density(beta)
         return np.einsum("mt,mtp->mp", self.correction.shares(log_q, tables), slope)
 
-    def total(self, beta: Any, tables: Any) -> Any:
-        """Their weighted sum (p,)."""
+    def total(self, beta: FloatArray, tables: FloatArray) -> FloatArray:
+        """Weighted sum (p,) of the estimating functions of the units."""
         return self.step.weight @ self.contributions(beta, tables)
 
     def jacobian(self, beta: FloatArray, tables: FloatArray) -> FloatArray:
@@ -216,13 +217,13 @@ class _ThirdStep:
         """Covariance matrices (p, p) with both steps, and as if the first were known.
 
         ``A^-1 (sum_i w_i u_i u_i') A^-T`` with the Jacobian A of the third step and
-        ``u_i = g_i + G_D d_i + G_theta V s_i``: the unit's own equation, what it moves in the table
-        of errors, and what it moves in the parameters of the first step.  Assignments stay as they
-        are: that their borders move changes what they mean and the table of errors alike.
+        ``u_i = g_i + G_D d_i + G_theta V s_i``: the unit's estimating function, its influence on
+        the table of errors, and its influence on the parameters of the first step.  Assignments are
+        treated as fixed: moving their borders changes their meaning and the table of errors alike.
         """
         step, weight = self.step, self.step.weight
         contributions = self.contributions(beta, tables)
-        moved = contributions + step.coordinates @ self._slope_of_first(beta).T
+        terms = contributions + step.coordinates @ self._slope_of_first(beta).T
         if self.assignment is not None:
             total = weight @ step.posterior
             for t in range(tables.shape[0]):
@@ -231,10 +232,10 @@ class _ThirdStep:
                     side[t, s] += 1j * COMPLEX_STEP
                     slope = self.total(beta.astype(complex), side).imag / COMPLEX_STEP
                     apart = step.posterior[:, t] * (self.assignment[:, s] - tables[t, s])
-                    moved = moved + np.outer(apart / total[t], slope)
+                    terms = terms + np.outer(apart / total[t], slope)
         inverse = np.linalg.inv(self.jacobian(beta, tables))
         both, known = (
-            inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (moved, contributions)
+            inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (terms, contributions)
         )
         return both, known
 
@@ -243,10 +244,10 @@ class _ThirdStep:
         return self.step.derivative(lambda *shares: self.total(beta, self.tables(*shares)))
 
 
-def _corrected(
+def _correct(
     step: FirstStep, structure: Structure, method: str, assignment: str
 ) -> tuple[_ThirdStep, FloatArray, FloatArray]:
-    """The third step of a method, with what it reads and its estimate."""
+    """The third step of a method, its tables of the first step, and its estimate."""
     given = assigned(step.posterior, assignment)
     errors = classification_errors(step.posterior, step.weight, given)
     if method != "two-step" and np.linalg.svd(errors, compute_uv=False)[-1] < _WORST:
@@ -254,34 +255,36 @@ def _corrected(
             "the assignments do not distinguish the classes: the table of errors is singular. Use"
             " method='two-step', or fewer experts"
         )
-    made = {
+    third = {
         "bch": lambda: _ThirdStep(step, structure, _weighting(given), given),
         "ml": lambda: _ThirdStep(step, structure, _likelihood(given), given),
-        "two-step": lambda: _ThirdStep(step, structure, _of_responses(), None),
+        "two-step": lambda: _ThirdStep(step, structure, _two_step(), None),
     }[method]()
-    tables = made.tables(step.prior, step.posterior)
-    return made, tables, made.solve(tables)
+    tables = third.tables(step.prior, step.posterior)
+    return third, tables, third.solve(tables)
 
 
-def _check_method(method: Any) -> None:
+def _check_method(method: str) -> None:
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {short(method)}")
 
 
-def _unit_values(result: MoEResults, step: FirstStep, name: str, values: Any) -> Any:
-    """Values of units, of those of rows (n,) or (n, d); those of a group must be the same."""
+def _unit_values(result: MoEResults, step: FirstStep, name: str, values: np.ndarray) -> np.ndarray:
+    """Values of units, from those of rows (n,) or (n, d), which must be equal within a group."""
     of_unit = values[step.places]
     if result.rows.groups is not None:
         names, index = np.unique(result.rows.groups, return_inverse=True)
         apart = values != of_unit[index.reshape(-1)]
-        wrong = np.flatnonzero(apart.reshape(len(values), -1).any(axis=1))
-        if wrong.size:
-            at = names[index.reshape(-1)[wrong[0]]].item()
+        differing = np.flatnonzero(apart.reshape(len(values), -1).any(axis=1))
+        if differing.size:
+            at = names[index.reshape(-1)[differing[0]]].item()
             raise ValueError(f"{name}: rows of group {at!r} differ; give one value per group")
     return of_unit
 
 
-def distal(result: MoEResults, outcome: Any, method: str, assignment: str) -> ThreeStep:
+def distal(
+    result: MoEResults, outcome: ArrayLike | TableLike, method: str, assignment: str
+) -> ThreeStep:
     """An outcome by class, see `MoEResults.distal`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
@@ -295,7 +298,7 @@ def distal(result: MoEResults, outcome: Any, method: str, assignment: str) -> Th
         z = (of_text[:, None] == levels).astype(np.float64)
         columns = tuple(f"P({level})" for level in levels.tolist())
         structure: Structure = (Means if method == "bch" else Levels)(z, columns, k)
-        return _answer(result, step, structure, method, assignment, f"{name or 'outcome'} by class")
+        return _report(result, step, structure, method, assignment, f"{name or 'outcome'} by class")
     z = as_column("outcome", values).numbers("outcome")
     centre, unit = float(np.mean(z)), float(np.std(z))
     if unit == 0.0:
@@ -307,12 +310,14 @@ def distal(result: MoEResults, outcome: Any, method: str, assignment: str) -> Th
     else:
         structure = Normal(z, k)
         change = np.full(2 * k, unit), np.repeat([centre, 0.0], k)
-    return _answer(
+    return _report(
         result, step, structure, method, assignment, f"{name or 'outcome'} by class", *change
     )
 
 
-def covariates(result: MoEResults, X: Any, method: str, assignment: str) -> ThreeStep:
+def covariates(
+    result: MoEResults, X: ArrayLike | TableLike, method: str, assignment: str
+) -> ThreeStep:
     """Classes by covariates, see `MoEResults.covariates`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
@@ -334,9 +339,9 @@ def covariates(result: MoEResults, X: Any, method: str, assignment: str) -> Thre
     structure = Logit(phi, ("Intercept", *map(str, names)), k)
     back = np.diag(np.append(1.0, 1.0 / unit))
     back[0, 1:] = -centre / unit
-    whole = np.kron(np.eye(k - 1), back)
+    scale = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
     title = f"Log-odds of classes against class {k} by covariates"
-    return _answer(result, step, structure, method, assignment, title, whole)
+    return _report(result, step, structure, method, assignment, title, scale)
 
 
 def _errors(covariance: FloatArray) -> FloatArray:
@@ -345,20 +350,20 @@ def _errors(covariance: FloatArray) -> FloatArray:
     return np.sqrt(np.where(variances >= 0.0, variances, np.nan))
 
 
-def _answer(
+def _report(
     result: MoEResults,
     step: FirstStep,
     structure: Structure,
     method: str,
     assignment: str,
     title: str,
-    scale: Any = None,
-    shift: Any = 0.0,
+    scale: FloatArray | None = None,
+    shift: float | FloatArray = 0.0,
 ) -> ThreeStep:
     """Estimates in the units of the user, ``scale * reported + shift``, and the table of them."""
     import pandas as pd
 
-    third, tables, beta = _corrected(step, structure, method, assignment)
+    third, tables, beta = _correct(step, structure, method, assignment)
     moves = beta + 1j * COMPLEX_STEP * np.eye(beta.size)
     outward = np.column_stack([structure.report(move).imag / COMPLEX_STEP for move in moves])
     matrix = np.eye(len(outward)) if scale is None else scale
@@ -381,9 +386,9 @@ def _answer(
     half = normal_reach(0.05)
     rows = []
     for (at, term), one, error in zip(structure.names, value, bse, strict=True):
-        shown = [significant(float(v), 4) for v in (one, error, one - half * error)]
-        rows.append(Row((f"class {at}", term, *shown, significant(float(one + half * error), 4))))
-    wrong = 1.0 - float(step.weight @ step.posterior.max(axis=1)) / float(step.weight.sum())
+        cells = [significant(float(v), 4) for v in (one, error, one - half * error)]
+        rows.append(Row((f"class {at}", term, *cells, significant(float(one + half * error), 4))))
+    misclassified = 1.0 - float(step.weight @ step.posterior.max(axis=1)) / float(step.weight.sum())
     words = {"bch": "BCH weights", "ml": "likelihood of assignments", "two-step": "two-step"}
     facts = (
         ("Units", f"{step.weight.sum():.10g}", "Method", words[method]),
@@ -391,7 +396,7 @@ def _answer(
             "Assignment",
             "none" if method == "two-step" else assignment,
             "Misclassified",
-            f"{wrong:.1%}",
+            f"{misclassified:.1%}",
         ),
     )
     notes = tuple(f"Wald, {test}" for test in tests)

@@ -1,4 +1,4 @@
-"""What the solvers of least-squares problems have in common."""
+"""The part that all solvers of least-squares problems share."""
 
 from __future__ import annotations
 

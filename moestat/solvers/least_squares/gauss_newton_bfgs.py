@@ -125,7 +125,7 @@ class GaussNewtonBFGS(LeastSquaresSolver):
 
 
 class _Trail:
-    """Where a climb is on one level of the data, and its last gradients with their places."""
+    """State of a climb on one level of the data, with its last gradients and their places."""
 
     def __init__(self, problem: Problem, level: int, theta: FloatArray) -> None:
         self.problem, self.level = problem, level
@@ -152,7 +152,7 @@ class _Trail:
         no more than 1.  Where no trial decreases the value, theta stays the same array.
         """
         length = float(np.sqrt(step @ self.metric @ step))
-        self.theta, proposed, tried = yield from weak_wolfe(
+        self.theta, proposed, trials = yield from weak_wolfe(
             Request(Objective.GRADIENT, self.theta, self.level),
             ValueGradient(self.value, self.gradient),
             step,
@@ -161,7 +161,7 @@ class _Trail:
             min(1.0, 1.0 / max(length, TINY)),
         )
         self.value, self.gradient = proposed.value, proposed.gradient
-        self.gradients.extend(tried)
+        self.gradients.extend(trials)
         self.steps += 1
 
     def free(self) -> IntArray:
@@ -263,7 +263,7 @@ def _descent(
         stays = ~((theta <= lower) & (step < 0.0) | (theta >= upper) & (step > 0.0))[at]
         if stays.all():
             return at, inverse, step
-        at, inverse = at[stays], _held(inverse, stays)
+        at, inverse = at[stays], _inverse_inside(inverse, stays)
 
 
 def _cross_kinks(trail: _Trail, start: _Start) -> Iteration[bool]:
@@ -302,7 +302,7 @@ def _root(inverse: FloatArray) -> FloatArray:
     return size[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def _held(inverse: FloatArray, inside: np.ndarray) -> FloatArray:
+def _inverse_inside(inverse: FloatArray, inside: np.ndarray) -> FloatArray:
     """The inverse of a matrix without the coordinates that are not `inside`, from its inverse."""
     cross = inverse[np.ix_(inside, ~inside)]
     local = scipy.linalg.solve(inverse[np.ix_(~inside, ~inside)], cross.T, assume_a="pos")

@@ -152,11 +152,11 @@ def _damped_step(
         except np.linalg.LinAlgError:
             return None
         step[at] = scipy.linalg.cho_solve(factor, right_side, check_finite=False)
-        moved = theta + step
-        out = free & ((moved < lower) | (moved > upper))
+        point = theta + step
+        out = free & ((point < lower) | (point > upper))
         if not out.any():
             break
-        step[out] = np.clip(moved[out], lower[out], upper[out]) - theta[out]
+        step[out] = np.clip(point[out], lower[out], upper[out]) - theta[out]
         free &= ~out
     return _Proposal(step, -float(gradient @ step + 0.5 * step @ (hessian @ step)))
 

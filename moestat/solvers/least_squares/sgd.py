@@ -70,7 +70,7 @@ class SGD:
         """The iteration from `start` (P,), already inside the box."""
         family, data = problem.family, problem.data
         self.needs.check(self.name, family)
-        # A start of its own has orders of its own, the same wherever it is run.
+        # Each start has its own orders of the samples, the same wherever it is run.
         rng = np.random.default_rng([self.seed, *np.ascontiguousarray(start).view(np.uint64)])
         lower, upper = family.lower.copy(), family.upper.copy()
         for name in family.gate.translations:

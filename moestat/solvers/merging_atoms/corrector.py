@@ -91,7 +91,7 @@ def _correction_loop(model, bounds, given, at, factor, noise, out):
         modal[i] = gradient[at[i]]
         for j in range(n):
             matrix[i, j] = curvature[at[i], at[j]]
-    # What a part of the step's length costs grows like its square.
+    # The cost of a part of the step's length grows like the square of the part.
     cheap = predicted / (0.5 * (RIDGE.small * share * length) ** 2)
     dear = predicted / (0.5 * (RIDGE.smaller * share * length) ** 2)
     soft = max(cheap, min(dear, level))

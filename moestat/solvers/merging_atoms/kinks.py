@@ -33,27 +33,27 @@ def kinked_moment_steps(
     spent, at_edge = 0, False
     while True:
         patch = min(max_iterations - spent, TRUST.patience)
-        (theta, status, made, reach, *_), current = yield from kinked_steps(
+        (theta, status, n_steps, reach, *_), current = yield from kinked_steps(
             problem, level, theta, metric, tolerance, patch
         )
-        spent += made
+        spent += n_steps
         if spent >= max_iterations:
             return End(theta, "iteration limit", spent, reach), current
         cell = one_sided(problem, level, theta, current, metric, 1.0)
         lower, upper = _open_box(problem, cell)
         inside = np.minimum(np.maximum(theta, lower), upper)
-        (theta, outcome, made, *_), current = yield from moment_steps(
+        (theta, outcome, n_steps, *_), current = yield from moment_steps(
             problem, inside, metric, lower, upper, tolerance, max_iterations - spent, level
         )
-        spent += made
+        spent += n_steps
         # A maximum at the edge of the open cell is one on the kink, which may hold it.
         closed = np.where(theta <= lower, cell.lower, np.where(theta >= upper, cell.upper, theta))
-        is_done = made == 0 and status == outcome == "converged"
+        is_done = n_steps == 0 and status == outcome == "converged"
         if is_done and (at_edge or (closed == theta).all()):
-            point, reach, tried = yield from _try_jumps(
+            point, reach, n_trials = yield from _try_jumps(
                 problem, level, theta, current, metric, tolerance, reach
             )
-            spent += tried
+            spent += n_trials
             if (point == theta).all() or spent >= max_iterations:
                 return End(theta, outcome, spent, reach), current
             closed, is_done = point, False
@@ -75,15 +75,15 @@ def _try_jumps(
     parameters to go on from (theta (P,) itself if no jump gained), the length up to which every
     jump predicts no gain or has been tried without gain, and the number of passes.
     """
-    model, tried = between_kinks(problem, level, theta, current, metric), 0
+    model, n_trials = between_kinks(problem, level, theta, current, metric), 0
     while True:
         move = KinkModel(problem, level, theta, model, metric, reach).step(1.0, reach)
         if move.jump == 0.0 or move.decrease <= smallest_decrease(current.value, tolerance):
-            return theta, reach, tried
+            return theta, reach, n_trials
         proposed = yield Request(Objective.OBSERVED, move.point, level)
-        tried += 1
+        n_trials += 1
         if current.value - proposed.value > finest_decrease(current.value):
-            return move.point, reach, tried
+            return move.point, reach, n_trials
         reach = 0.25 * min(move.jump, reach)
 
 

@@ -81,10 +81,10 @@ class MomentSquares(LeastSquaresSolver):
         current = yield Request(Objective.RESIDUALS, theta, level)
         while spent < max_iterations:
             variance = variance_of(max(current.value, exact_fit), size)
-            left = max_iterations - spent
-            steps = moment_steps(problem, theta, metric, *box, tolerance, left, level)
-            (theta, status, made, *_), current = yield from _in_units(steps, variance)
-            spent += made
+            n_left = max_iterations - spent
+            steps = moment_steps(problem, theta, metric, *box, tolerance, n_left, level)
+            (theta, status, n_steps, *_), current = yield from _in_units(steps, variance)
+            spent += n_steps
             if variance_of(max(current.value, exact_fit), size) > RIDGE.whole * variance:
                 break
         return End(theta, status, spent), None

@@ -40,7 +40,7 @@ _SPLIT, _SHARE, _ROOT = range(3)
 
 @device(forceinline=False)
 @compact
-def _clipped(split):
+def _clip(split):
     return min(max(split, -_STEEPEST), _STEEPEST)
 
 
@@ -58,7 +58,7 @@ def _gather(theta, mass_at, other_at, masses, places):
 @compact
 def _merge(i, j, r, new, masses, places, numbers, apart):
     """Make the atom `new` of i and j, with the numbers of merger r."""
-    split = _clipped(masses[i] - masses[j])
+    split = _clip(masses[i] - masses[j])
     size = abs(split)
     numbers[r, _SPLIT] = split
     numbers[r, _SHARE] = exp(-softplus(-split))
@@ -121,11 +121,12 @@ def _merges_loop(theta, atoms, metric, movable, bounds, members, pairs):
         for m in range(k):
             members[i, m] = 0
         # Atoms on a bound of the box are not merged, because their steps must stay on it.
-        held = movable[mass_at[i]] and not lower[mass_at[i]] < theta[mass_at[i]] < upper[mass_at[i]]
+        at = mass_at[i]
+        on_bound = movable[at] and not lower[at] < theta[at] < upper[at]
         for a in range(d):
             at = other_at[i, a]
-            held = held or (movable[at] and not lower[at] < theta[at] < upper[at])
-        members[i, i] = 0 if held else 1
+            on_bound = on_bound or (movable[at] and not lower[at] < theta[at] < upper[at])
+        members[i, i] = 0 if on_bound else 1
     n_merges, fresh = 0, 0
     while True:
         top = k + n_merges
@@ -178,8 +179,8 @@ def _chart_loop(theta, mass_at, other_at, pairs, masses, places, numbers, apart)
 
 @device(forceinline=False)
 @compact
-def _drifts(r, new, pairs, numbers, apart, growth, drift):
-    """Velocities of log-mass and location of the atom `new`, from those it is made of."""
+def _find_drifts(r, new, pairs, numbers, apart, growth, drift):
+    """Velocities of log-mass and location of the atom `new`, from those of its parts."""
     i, j = pairs[r, 0], pairs[r, 1]
     share, root2 = numbers[r, _SHARE], numbers[r, _ROOT] ** 2
     eta = growth[i] - growth[j]
@@ -213,7 +214,7 @@ def _curvature_loop(gradient, mass_at, other_at, pairs, numbers, apart, added):
             for a in range(d):
                 ours[i, a] = 1.0 if other_at[i, a] == p else 0.0
         for r in range(pairs.shape[0]):
-            _drifts(r, k + r, pairs, numbers, apart, row(growth, p), ours)
+            _find_drifts(r, k + r, pairs, numbers, apart, row(growth, p), ours)
     for i in range(k):
         weight[0, i] = gradient[mass_at[i]]
         for a in range(d):
@@ -263,7 +264,7 @@ def _part_atoms(merged, split, pace, psi, turn, ends, velocities):
     i, j, new = merged
     mass, place = ends
     growth, drift = velocities
-    split = _clipped(split)
+    split = _clip(split)
     down = exp(-0.5 * split)
     up = exp(0.5 * split)
     share = exp(-softplus(-split))
@@ -303,7 +304,7 @@ def _path_loop(step, atoms, chart, end, velocity):
             change = drift[i, a] - drift[j, a]
             psis[r, a] = root * apart[r, a]
             turns[r, a] = root * change + (0.5 - share) * pace[r] * psis[r, a]
-        _drifts(r, k + r, pairs, numbers, apart, growth, drift)
+        _find_drifts(r, k + r, pairs, numbers, apart, growth, drift)
     for i in range(top):
         start[i] = growth[i]
         mass[i] = masses[i] + growth[i]
@@ -312,7 +313,7 @@ def _path_loop(step, atoms, chart, end, velocity):
     for r in range(n_mergers - 1, -1, -1):
         new = k + r
         # phi = e^(W/2) psi is straight: psi shrinks by what the total mass has grown.
-        shrink = exp(-0.5 * _clipped(mass[new] - masses[new]))
+        shrink = exp(-0.5 * _clip(mass[new] - masses[new]))
         for a in range(d):
             straight = turns[r, a] + 0.5 * start[new] * psis[r, a]
             psis[r, a] = shrink * (psis[r, a] + straight)

@@ -52,7 +52,7 @@ class RidgeRules(NamedTuple):
     """Part of a step's length, about the root of a tenth, that in a stiff direction costs all of
     the step's predicted decrease (benchmark: smaller costs 147 percent)."""
     smaller: float = 0.12
-    """Value of `small` in directions no stiffer than the noise (benchmark: 40 to 58 percent)."""
+    """Like `small`, in directions no stiffer than the noise (benchmark: 40 to 58 percent)."""
     finer: float = 1.0 / 3.0
     """Factor of these parts from one correction to the next (benchmark: 52 to 452 percent)."""
     finest: float = 1.0 / 40.0

@@ -165,7 +165,7 @@ def _land(proposal: _Proposal, curved: bool, ask: _Ask) -> Iteration[_Landing]:
     while finite and (curved or first < TRUST.good):
         back = model.ridge.correction(point, proposed, length, predicted, count)
         gradient = back.gradient
-        # What a correction predicts is how far the ridge is; it must come nearer.
+        # The predicted decrease of a correction measures how far the ridge is; it must shrink.
         comes_nearer = RIDGE.worth * predicted < back.decrease <= max(before, predicted)
         if not comes_nearer or count == RIDGE.corrections:
             break

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.validate import short
+from moestat.kernels.atom import Layout
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import COMPILES, SIMULATED, cuda
 from moestat.model.family import Family
@@ -164,8 +165,8 @@ class _Session:
 
     def answer(self, batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
         """Answer a batch of requests, those of one kind and order in one launch."""
-        groups: dict[Any, list[int]] = {}
-        answers: list[Any] = [None] * len(batch)
+        groups: dict[tuple[object, ...], list[int]] = {}
+        answers: dict[int, Value] = {}
         for i, (problem, request) in enumerate(batch):
             if request.objective in _ON_THE_HOST:
                 answers[i] = problem.evaluate(request)
@@ -175,18 +176,18 @@ class _Session:
             some = self._evaluate([batch[i] for i in positions])
             for i, evaluation in zip(positions, some, strict=True):
                 answers[i] = evaluation
-        return answers
+        return [answers[i] for i in range(len(batch))]
 
     def _evaluate(self, batch: Sequence[tuple[Problem, Request]]) -> Iterator[Value]:
         """Answer requests for one objective of one kind of family."""
         (first, request), family = batch[0], batch[0][0].family
         del first
-        samples = [problem.visit(asked) for problem, asked in batch]
-        theta = np.array([asked.theta for _, asked in batch])
+        samples = [problem.visit(each) for problem, each in batch]
+        theta = np.array([each.theta for _, each in batch])
         objective = request.objective
         if objective in (Objective.COMPLETE, Objective.EXPECTATION):
             self._make_room(batch, samples, objective)
-        held = launch.DeviceBatch(
+        on_device = launch.DeviceBatch(
             self._data,
             np.array([self._data_at[id(data)] for data in samples], dtype=np.int64),
             np.array([data.size for data in samples], dtype=np.int64),
@@ -196,7 +197,7 @@ class _Session:
         shape, kernels = shape_of(family), kernels_of(family)
         if objective in (Objective.GAUSS_NEWTON, Objective.RESIDUALS):
             order = 1 if objective is Objective.GAUSS_NEWTON else 0
-            sums = kernels.evaluate(shape, family.jacobian_rows, theta, held, order)
+            sums = kernels.evaluate(shape, family.jacobian_rows, theta, on_device, order)
             sign = 1.0
         else:
             order = _ORDERS.get(objective, 0)
@@ -205,7 +206,7 @@ class _Session:
                 Objective.EXPECTATION: launch.EXPECTATION,
             }
             code = codes.get(objective, launch.OBSERVED)
-            sums = kernels.evaluate(shape, theta, held, order, code)
+            sums = kernels.evaluate(shape, theta, on_device, order, code)
             sign = -1.0
         for i, value in enumerate(sums.value):
             height = sign * float(value)
@@ -244,7 +245,7 @@ class _Session:
                 self._tau[at : at + given.size].copy_to_device(np.ascontiguousarray(given).ravel())
 
 
-def _kind(family: Family) -> tuple[Any, ...]:
+def _kind(family: Family) -> tuple[object, ...]:
     """Key that the problems of one launch share."""
     blocks: tuple[Callable[..., None] | None, ...] = (
         family.gate.block,
@@ -258,8 +259,8 @@ def _kind(family: Family) -> tuple[Any, ...]:
 
 @cache
 def _shape_of(
-    index: bytes, width: bytes, offset: bytes, layout: Any, k: int, d: int, n_params: int
-) -> Any:
+    index: bytes, width: bytes, offset: bytes, layout: Layout, k: int, d: int, n_params: int
+) -> launch.Shape:
     n_channels = len(width) // 8
     arrays = (np.frombuffer(a, dtype=np.int64).copy() for a in (index, width, offset))
     table, widths, offsets = arrays
@@ -277,7 +278,7 @@ def kernels_of(family: Family) -> Any:
     return launch.build_mixture(gate.block, expert, likelihood, gate.reads_response, sparse)
 
 
-def shape_of(family: Family) -> Any:
+def shape_of(family: Family) -> launch.Shape:
     """The sizes of a family, on the device once for all families that share them."""
     return _shape_of(
         family.index.tobytes(),

@@ -54,16 +54,16 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
     begin = 0
     used = workspace
     largest = workspace
-    held: set[int] = set()
+    on_device: set[int] = set()
     for i, problem in enumerate(problems):
         shares = FLOAT_BYTES * problem.family.n_experts * max(s.size for s in samples_of(problem))
-        fresh = _new_bytes(problem, held)
+        fresh = _new_bytes(problem, on_device)
         if used + shares + fresh > budget and i > begin:
             groups.append(range(begin, i))
             begin = i
             used = workspace
-            held = set()
-            fresh = _new_bytes(problem, held)
+            on_device = set()
+            fresh = _new_bytes(problem, on_device)
         if used + shares + fresh > budget:
             raise ValueError(
                 f"problem {i} with {problem.data.size} samples needs"
@@ -71,17 +71,17 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
                 f" {budget / _GIGABYTE:.3g} GB may be used"
             )
         used += shares + fresh
-        held.update(id(sample) for sample in samples_of(problem))
+        on_device.update(id(sample) for sample in samples_of(problem))
         largest = max(largest, used)
     if len(problems):
         groups.append(range(begin, len(problems)))
     return MemoryPlan(tuple(groups), largest, budget)
 
 
-def _new_bytes(problem: Problem, held: set[int]) -> int:
+def _new_bytes(problem: Problem, on_device: set[int]) -> int:
     """Bytes of the data that are not held yet."""
     return FLOAT_BYTES * sum(
         (sample.X.shape[0] + 2) * sample.size
         for sample in samples_of(problem)
-        if id(sample) not in held
+        if id(sample) not in on_device
     )

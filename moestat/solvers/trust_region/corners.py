@@ -40,7 +40,7 @@ def best_cell(edge, kink_slope, offset, origin, low, high, slope, curvature):
 
 @device(forceinline=False)
 @compact
-def _passed(edge, begin, m, place, also):
+def _count_below(edge, begin, m, place, also):
     """Number of the m edges from `begin` on that are below `place`, or with `also` equal to it."""
     low, high = 0, m
     while low < high:
@@ -60,10 +60,10 @@ def cell_at(edge, kink_slope, first, begin, cells, place, slope):
 
     On an edge it is the cell into which the model decreases; its edges begin at `begin`.
     """
-    right = first + _passed(edge, begin + 1, cells - 1, place, True)
+    right = first + _count_below(edge, begin + 1, cells - 1, place, True)
     if slope < kink_slope[right]:
         return right
-    return first + _passed(edge, begin + 1, cells - 1, place, False)
+    return first + _count_below(edge, begin + 1, cells - 1, place, False)
 
 
 class Cell(NamedTuple):

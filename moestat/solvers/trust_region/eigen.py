@@ -90,10 +90,10 @@ def _eigenvectors(
 def forward_substitute(n, lower, x):
     """Solve ``L z = x`` in place."""
     for i in range(n):
-        rest = x[i]
+        remainder = x[i]
         for k in range(i):
-            rest -= lower[i, k] * x[k]
-        x[i] = rest / lower[i, i]
+            remainder -= lower[i, k] * x[k]
+        x[i] = remainder / lower[i, i]
 
 
 @device(forceinline=False)

@@ -146,8 +146,8 @@ class KinkStep(NamedTuple):
 class KinkModel:
     """The quadratic with kinks around theta (P,), for locations that move by at most `reach`.
 
-    It is that of an evaluation of minus the log-likelihood on one level of the data, in the metric
-    (P, P) of the trust region.
+    The quadratic comes from an evaluation of minus the log-likelihood on one level of the data, in
+    the metric (P, P) of the trust region.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class KinkModel:
 
         Three candidates are followed to the minimum of their cells, and the best is taken: the
         present cells, and with `jumps` those that a scan over all kinks finds and those where a
-        step that sees no kinks would end.  The present ones alone guarantee a decrease.
+        step that ignores the kinks would end.  The present ones alone guarantee a decrease.
         """
         current, at = self.current, self.at
         candidates = [self._minimum(self.theta, radius, np.inf)]
@@ -339,14 +339,14 @@ def kinked_steps(
     A jump that fails says nothing about steps within the cells, nor the reverse: each kind has
     its own region, and a step within the cells follows a jump that failed.
     """
-    theta, current, made = yield from _beside_kinks(
+    theta, current, n_steps = yield from _beside_kinks(
         problem, level, theta, metric, tolerance, max_iterations // 2
     )
     radius = 1.0
     reach = 1.0
     jumps = True
     model = KinkModel(problem, level, theta, current, metric, reach)
-    for iteration in range(made, max_iterations):
+    for iteration in range(n_steps, max_iterations):
         move = model.step(radius, reach, jumps)
         if move.decrease <= smallest_decrease(current.value, tolerance) and not jumps:
             jumps = True
@@ -411,7 +411,7 @@ class OneSided(NamedTuple):
     upper: FloatArray
     """The closed cell around the point; a coordinate held at a kink has equal bounds;
     shape (P,)."""
-    held: int
+    n_held: int
     """Number of coordinates held at a kink: minus the log-likelihood rises on both sides."""
     gain: float
     """Log-likelihood that the best step across kinks predicts, see `KinkModel.step`."""
@@ -430,13 +430,13 @@ def one_sided(
     gradient = current.gradient.copy()
     lower = model.lower.copy()
     upper = model.upper.copy()
-    held = 0
+    n_held = 0
     for j, corners in zip(model.at, model.corners, strict=True):
         if corners.at_origin < 0.0 and abs(gradient[j]) <= -corners.at_origin:
             lower[j] = upper[j] = theta[j]
-            held += 1
+            n_held += 1
         else:
             cell = corners.cell(float(theta[j]), float(gradient[j]))
             lower[j], upper[j] = cell.low, cell.high
             gradient[j] -= cell.kink_slope
-    return OneSided(gradient, lower, upper, held, model.step(1.0, reach).decrease)
+    return OneSided(gradient, lower, upper, n_held, model.step(1.0, reach).decrease)

@@ -49,7 +49,7 @@ _ITERATION, _IDLE = range(2)
 
 @device(forceinline=False)
 @compact
-def _gained(value, new, predicted, ends, theta, trial):
+def _measure_decrease(value, new, predicted, ends, theta, trial):
     """Decrease of the objective, from derivatives where its values are rounded by more."""
     current, proposed = ends
     decrease = value - new
@@ -95,7 +95,7 @@ def _advance(new, bounds, limits, ends, points, state, region):
     iteration = counts[_ITERATION]
     makes = iteration == 0
     if not makes:
-        decrease = _gained(numbers[_VALUE], new, numbers[_PREDICTED], ends, theta, trial)
+        decrease = _measure_decrease(numbers[_VALUE], new, numbers[_PREDICTED], ends, theta, trial)
         ratio = decrease / numbers[_PREDICTED]
         ratio = ratio if math.isfinite(ratio) else -1.0
         numbers[_RADIUS] = next_radius(ratio, numbers[_LENGTH], numbers[_RADIUS])
@@ -117,8 +117,8 @@ def _advance(new, bounds, limits, ends, points, state, region):
             return _STALLED
         if is_idle:
             # A point that the certificate accepts as a maximum leaves nothing to gain.
-            left, _ = call_find_step(at_step, (model, 1.0, TRUST.rounding, region, step))
-            if left <= GAIN_LIMIT and not bends_down(region):
+            gain, _ = call_find_step(at_step, (model, 1.0, TRUST.rounding, region, step))
+            if gain <= GAIN_LIMIT and not bends_down(region):
                 return _STALLED
     predicted, length = call_find_step(
         at_step, (model, numbers[_RADIUS], TRUST.rounding, region, step)
@@ -236,8 +236,8 @@ class NewtonRun(Run):
     def execute(self, problem: Problem) -> NewtonRan:
         """Run the walk and return its end."""
         family, data = problem.family, problem.data.levels[self.level]
-        whole = problem.inputs(self, slice(0, data.size))
-        inputs = family.loops.inputs(family.coefficients, whole, 2)
+        all_rows = problem.inputs(self, slice(0, data.size))
+        inputs = family.loops.inputs(family.coefficients, all_rows, 2)
         addresses = mixture_address(), _advance_address()
         return self.walk.end(*_newton_loop(addresses, inputs, problem.spring, self.walk.arrays))
 
@@ -261,7 +261,7 @@ def newton_steps(
     begin = Request(objective, theta, level)
     bounds = bounds or (problem.metric(theta), *problem.family.box_at(theta))
     is_run = NewtonRun.is_for(problem, begin)
-    # Where threads share a pass it is dear: a quarter of the patience wastes few of them.
+    # A pass that threads share is expensive: a quarter of the patience wastes few of them.
     patience = TRUST.patience if is_run else TRUST.patience // 4
     walk = _Walk(theta, bounds, tolerance, max_iterations, patience)
     if is_run:

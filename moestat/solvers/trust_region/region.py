@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import types
@@ -30,7 +30,7 @@ from moestat.solvers.trust_region.eigen import (
 
 INDEFINITE = "the metric of the quadratic model is not definite"
 
-# What is known of a model: nothing, its free coordinates, its eigenvectors, or that it has none.
+# State of a model: new, with its free coordinates, with its eigenvectors, or not definite.
 _NEW, _WHOLE, _APART, _INDEFINITE = range(4)
 
 
@@ -95,8 +95,8 @@ def _eigenbasis_step(n, curvature, slope, radius, null, values, best):
         # The hard case: the gradient has no part along the lowest curvature.
         if values[lowest] < 0.0:
             best[lowest] = 0.0
-            rest = _norm(n, best)
-            missing = math.sqrt(radius * radius - rest * rest) if rest < radius else 0.0
+            length = _norm(n, best)
+            missing = math.sqrt(radius * radius - length * length) if length < radius else 0.0
             best[lowest] = -math.copysign(missing, slope[lowest])
         return
     high = low + _norm(n, slope) / radius
@@ -186,7 +186,7 @@ def _follow(n, at, segment, theta, lower, upper, step):
         j = at[i]
         room = _room(theta[j] + step[j], segment[i], lower[j], upper[j])
         fraction = room if room < fraction else fraction
-    left = 0
+    n_free = 0
     for i in range(n):
         j = at[i]
         place = theta[j] + step[j]
@@ -194,9 +194,9 @@ def _follow(n, at, segment, theta, lower, upper, step):
         if fraction < 1.0 and _room(place, segment[i], lower[j], upper[j]) <= fraction:
             step[j] = (upper[j] if segment[i] > 0.0 else lower[j]) - theta[j]
         else:
-            at[left] = j
-            left += 1
-    return left, fraction
+            at[n_free] = j
+            n_free += 1
+    return n_free, fraction
 
 
 @device(forceinline=False)
@@ -330,8 +330,8 @@ def find_step(model, radius, null, region, step):
         _free(model, integers)
     for j in range(n_params):
         step[j] = 0.0
-    left = integers[n_params]
-    if left == 0:
+    n_free = integers[n_params]
+    if n_free == 0:
         return 0.0, 0.0
     row_of_step = empty_rows(1, n_params)
     segment = row(row_of_step, 0)
@@ -339,18 +339,18 @@ def find_step(model, radius, null, region, step):
         integers[n_params + 1] = _INDEFINITE
         return np.nan, np.nan
     at = empty_like(integers, integers.size)
-    for j in range(left):
+    for j in range(n_free):
         at[j] = integers[j]
-    left, fraction = _follow(left, at, segment, theta, lower, upper, step)
+    n_free, fraction = _follow(n_free, at, segment, theta, lower, upper, step)
     length = math.sqrt(_quadratic(metric, step))
     if fraction < 1.0:
         # Further segments use arrays of their own; the region keeps its model.
         others = empty_rows(2 * n_params + 3, n_params)
-        while fraction < 1.0 and left > 0 and length < radius:
-            at[n_params], at[n_params + 1] = left, _WHOLE
+        while fraction < 1.0 and n_free > 0 and length < radius:
+            at[n_params], at[n_params + 1] = n_free, _WHOLE
             if not _leg(model, (radius - length, null), (at, others), step, segment):
                 return np.nan, np.nan
-            left, fraction = _follow(left, at, segment, theta, lower, upper, step)
+            n_free, fraction = _follow(n_free, at, segment, theta, lower, upper, step)
             length = math.sqrt(_quadratic(metric, step))
         keep(others)
     keep(row_of_step)
@@ -391,6 +391,10 @@ def region_arrays(n_params: int) -> tuple[IntArray, FloatArray]:
     return integers, np.empty((2 * n_params + 3, n_params))
 
 
+_Model: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+"""Parameters, gradient, Hessian, metric, and lower and upper bounds."""
+
+
 class BoxStep(NamedTuple):
     """A step (P,), the decrease of the quadratic model and the length in the metric."""
 
@@ -399,7 +403,9 @@ class BoxStep(NamedTuple):
     length: float
 
 
-def _step(model: Any, radius: float, null: float, arrays: Any) -> BoxStep:
+def _step(
+    model: _Model, radius: float, null: float, arrays: tuple[IntArray, FloatArray]
+) -> BoxStep:
     step = np.empty(model[0].size)
     decrease, length = find_step(model, float(radius), null, arrays, step)
     if arrays[0][-1] == _INDEFINITE:

@@ -1,9 +1,9 @@
-"""A fit where it was found: data and parameters in the coordinates of the solver."""
+"""A fit in the coordinates of the solver: data, parameters and information."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,23 +18,26 @@ from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
+if TYPE_CHECKING:
+    from moestat.estimation.fitted import Fitted
+
 __all__ = [
-    "Found",
+    "InnerFit",
     "check_likelihood",
     "check_maximum",
-    "found",
+    "inner_fit",
     "inverse_of_free",
     "llf_at",
 ]
 
 
 @dataclass(frozen=True)
-class Found:
-    """The problem that was solved and its solution, and the way to the user's coordinates."""
+class InnerFit:
+    """The problem that was solved, its solution, and the map to the user's coordinates."""
 
     problem: Problem = field(repr=False)  # family and data, standardised if the fit was
-    theta: FloatArray = field(repr=False)  # (P,): the estimate there
-    information: FloatArray = field(repr=False)  # (P, P): observed information there
+    theta: FloatArray = field(repr=False)  # (P,): the estimate in these coordinates
+    information: FloatArray = field(repr=False)  # (P, P): observed information
     # ``theta_user = matrix @ theta + shift``; None for the identity
     coordinates: Coordinates | None = field(repr=False)
     known: Identified = field(repr=False)  # what the data say about the parameters
@@ -57,7 +60,7 @@ class Found:
 
     @property
     def open_box(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds (P,) and (P,) without the default ones of what grows as predictors do."""
+        """Lower and upper bounds (P,), without default bounds of what grows with the predictors."""
         family = self.family
         lower, upper = family.box_at(self.theta)
         names = [n for n in family.blocks if n not in family.given and n not in family.logged]
@@ -69,7 +72,7 @@ class Found:
 
     @property
     def far_out(self) -> FloatArray:
-        """What the estimate (P,) has of the flat directions, 0 where a bound holds it."""
+        """Component of the estimate (P,) along flat directions; 0 for coordinates on a bound."""
         flat, far = self.known.flat, np.zeros(self.theta.size)
         metric, free = channel_metric(self.problem, self.theta), self.free
         far[free] = flat[free] @ (flat.T @ (metric @ self.theta))
@@ -115,8 +118,8 @@ def check_likelihood(name: str, family: Family) -> None:
         raise ValueError(f"{name} needs a likelihood; a fit by least squares has none")
 
 
-def check_maximum(result: Any) -> None:
-    """Refuse a posterior mode where something is derived for maxima of the likelihood."""
+def check_maximum(result: Fitted) -> None:
+    """Refuse a posterior mode, for methods that are derived for maxima of the likelihood."""
     if result.prior is not None:
         raise ValueError(
             "this is derived for maximum-likelihood fits, and the result is the posterior mode"
@@ -125,8 +128,8 @@ def check_maximum(result: Any) -> None:
         )
 
 
-def _check_all_rows(result: Any) -> None:
-    """Refuse a fit that has a sample of its rows, of which covariances and tests know nothing."""
+def _check_all_rows(result: Fitted) -> None:
+    """Refuse a fit that holds only a sample of its rows: covariances and tests need all rows."""
     if result.data is not None and result.data.drawn:
         raise ValueError(
             "at_sample() has a sample of the rows of the fit, for residuals, assignments and"
@@ -134,7 +137,7 @@ def _check_all_rows(result: Any) -> None:
         )
 
 
-def llf_at(result: Any, theta: FloatArray) -> float:
+def llf_at(result: Fitted, theta: FloatArray) -> float:
     """The log-likelihood of the data of a fit at other parameters (P,), in the user's units."""
     family, data = result.family, encoded_rows(result.family, result.rows)
     if family.is_regression:
@@ -144,7 +147,7 @@ def llf_at(result: Any, theta: FloatArray) -> float:
     return -Problem(family, data).evaluate(Request(Objective.VALUE, theta)).value
 
 
-def found(result: Any, *, mode: bool = False, passes: bool = False) -> Found:
+def inner_fit(result: Fitted, *, mode: bool = False, passes: bool = False) -> InnerFit:
     """The problem behind a `MoEResults`; `mode` says whether it may be a posterior mode.
 
     With `passes` the data of a fit to blocks, or to a source, are read again in passes over them.
@@ -152,8 +155,9 @@ def found(result: Any, *, mode: bool = False, passes: bool = False) -> Found:
     if not mode:
         check_maximum(result)
     _check_all_rows(result)
-    inner = result.standard or result
-    coordinates = None if result.standard is None else inner.coordinates
+    standard = result.standard
+    inner = result if standard is None else standard
+    coordinates = None if standard is None else standard.coordinates
     if passes and result.reads_source:
         data = result.source if coordinates is None else result.source.convert(coordinates.units)
     else:
@@ -166,4 +170,4 @@ def found(result: Any, *, mode: bool = False, passes: bool = False) -> Found:
         penalty = result.prior.penalty(inner.family, data_units(data))
         problem = PenalisedProblem(inner.family, data, penalty=penalty)
     solution = inner.solution
-    return Found(problem, solution.theta, solution.information, coordinates, result.identified)
+    return InnerFit(problem, solution.theta, solution.information, coordinates, result.identified)
