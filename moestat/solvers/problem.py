@@ -135,7 +135,7 @@ class Ran(ValueGradient):
 
 
 class End(NamedTuple):
-    """Where a climb ended, and how."""
+    """The end of a climb, and how it was reached."""
 
     theta: FloatArray
     """Parameters; shape (P,)."""
@@ -188,11 +188,11 @@ class Problem:
         check_loops(self.family)
 
     def restart(self) -> Self:
-        """The same problem for another run, with counters at 0."""
+        """A copy for another run, with counters at 0."""
         return replace(self, passes=0.0, _tau=np.empty((0, 0)))
 
     def replace_data(self, data: Sample) -> Self:
-        """The same problem with other data."""
+        """A copy with other data."""
         return replace(self.restart(), data=data)
 
     def prior_of(self, theta: FloatArray) -> float:
@@ -351,7 +351,7 @@ Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]
 
 
 class Target(Protocol):
-    """Where requests are answered.
+    """The device that answers requests.
 
     Results depend on the target by rounding only.
     """

@@ -179,7 +179,7 @@ class Sample:
 
     @cached_property
     def sorted(self) -> Sample:
-        """The same rows in the order of the first input."""
+        """These rows in ascending order of the first input."""
         order = np.argsort(self.X[0], kind="stable")
         X = np.ascontiguousarray(self.X[:, order])
         return Sample(X, self.y[order], self.weight[order])

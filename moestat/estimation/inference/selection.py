@@ -110,7 +110,7 @@ class Selection:
     criterion: str
     left: tuple[Key, ...] = ()
 
-    def chosen(self, criterion: str | None = None) -> Key:
+    def chosen(self, criterion: str | None = None) -> Any:
         """The number of experts that a criterion chooses; with formulas, also the formula.
 
         Fits that are not certified or have a collapsed expert are not chosen, unless all fits are
