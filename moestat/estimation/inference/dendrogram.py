@@ -178,6 +178,8 @@ def dendrogram(
     if k < 2:
         raise ValueError("dendrogram needs a fit with at least 2 experts, got 1")
     names = ("beta0", "beta1", "a", "b", "nu")
+    if theta is None or X is None or y is None:
+        raise ValueError("theta, X and y must be given with a family")
     blocks = family.unpack(theta)
     # Masses sum to 1, so that nothing depends on which atom is the reference.
     blocks["beta0"] = blocks["beta0"] - np.logaddexp.reduce(blocks["beta0"])

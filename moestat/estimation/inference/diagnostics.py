@@ -45,7 +45,7 @@ def quantile_residuals(
     family: Family | MoEResults,
     theta: ArrayLike | None = None,
     X: ArrayLike | TableLike | None = None,
-    y: ArrayLike | TableLike | None = None,
+    y: ArrayLike | None = None,
     rng: Seed = None,
 ) -> FloatArray:
     """Randomised quantile residuals, standard normal if the model is true.
@@ -59,12 +59,13 @@ def quantile_residuals(
     if not isinstance(family, Family):
         return family.quantile_residuals(rng, X=X, y=y)
     check_likelihood("quantile_residuals", family)
+    if theta is None or y is None:
+        raise ValueError("theta, X and y must be given with a family")
     design = as_design(X, family.n_features).T
     if family.likelihood.support is None:
         weight = family.gate_probabilities(theta, design).T
-        return _residuals(
-            family, np.asarray(theta, dtype=np.float64), design, y, weight, as_generator(rng)
-        )
+        params = np.asarray(theta, dtype=np.float64)
+        return _residuals(family, params, design, y, weight, as_generator(rng))
     probability = family.probabilities(theta, design)
     cumulative = np.cumsum(probability, axis=1)
     label = family.likelihood.encode(y, family.n_classes)
@@ -88,7 +89,7 @@ def _residuals(
     family: Family,
     theta: FloatArray,
     design: FloatArray,
-    y: object,
+    y: ArrayLike,
     weight: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
