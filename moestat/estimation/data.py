@@ -167,8 +167,8 @@ def check_options(given: Mapping[str, object], *functions: Callable[..., object]
 def read_data(
     model: Family | str | Mapping[str, Any] | Sequence[Any],
     X: ArrayLike | TableLike | Inputs,
-    y: ArrayLike | TableLike | Column | Columns,
-    sample_weight: ArrayLike | None,
+    y: ArrayLike | TableLike | Column | Columns | None,
+    sample_weight: ArrayLike | TableLike | None,
     options: Mapping[str, Any],
     *,
     groups: ArrayLike | Column | None = None,

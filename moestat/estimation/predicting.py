@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -188,6 +188,12 @@ class Predicting(Fitted):
         """Rows with responses, each by itself, as solvers read them."""
         inputs, rows = self._read_rows(X, y)
         return inputs, encoded_rows(self.family, rows, whole=True)
+
+    @overload
+    def _of_rows(self, name: str, given: None) -> None: ...
+
+    @overload
+    def _of_rows(self, name: str, given: ArrayLike | TableLike) -> Labels: ...
 
     def _of_rows(self, name: str, given: Any) -> Labels | None:
         """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""

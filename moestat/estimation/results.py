@@ -190,14 +190,13 @@ class MoEResults(Pictures):
         if cov_type == "bootstrap":
             kind = "pairs" if groups is None else "cluster"
             robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).covariance
-        elif cov_type in KINDS and self.reads_source:
+        elif cov_type in KINDS and not check_kind_of_covariance(self, cov_type, groups, strata):
             robust = None
-            if check_kind_of_covariance(self, cov_type, groups, strata):
-                robust = covariance_on_source(self, cov_type, groups, strata)
+        elif cov_type in KINDS and self.reads_source:
+            robust = covariance_on_source(self, cov_type, groups, strata)
         elif cov_type in KINDS:
-            grouped = cov_type in ("cluster", "survey")
-            clusters = self._of_rows("groups", groups) if grouped else groups
-            robust = robust_covariance(self, cov_type, clusters, self._of_rows("strata", strata))
+            labels = self._of_rows("groups", groups), self._of_rows("strata", strata)
+            robust = robust_covariance(self, cov_type, *labels)
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")

@@ -15,7 +15,7 @@ from moestat.base.figures import REFERENCE, new_axes
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
-from moestat.estimation.data import Data, check_options, read_data
+from moestat.estimation.data import Data, Inputs, check_options, read_data
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula import fit_formula, read_formula
 from moestat.estimation.inference.selection import (
@@ -30,6 +30,8 @@ from moestat.estimation.inference.sparse import SparseData
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.priors import Prior
 from moestat.estimation.progress import LOG, reported
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column
 from moestat.estimation.results import MoEResults
 from moestat.model.family import Family
 from moestat.solvers.proximal import Stationary
@@ -373,6 +375,8 @@ def _read_data(
             "random: lasso_path has no random effects; use moestat.fit or moestat.select"
         )
     given, extra = dict(options), dict[str, object]()
+    inputs: ArrayLike | TableLike | Inputs = X
+    response: ArrayLike | TableLike | Column | Columns | None = y
     if isinstance(X, str):
         if data is None or y is not None or sample_weight is not None:
             raise ValueError(
@@ -384,7 +388,7 @@ def _read_data(
             given.pop(name, None) for name in ("weights", "offset", "groups")
         )
         missing, scope = given.pop("missing", "raise"), given.pop("scope", None)
-        X, y, given, extra = read_formula(
+        inputs, response, given, extra = read_formula(
             X, data, family, weights, offset, groups, missing, scope, given
         )
         sample_weight = given.pop("sample_weight")
@@ -398,7 +402,9 @@ def _read_data(
         )
     names = ("groups", "classes", "missing", "resolution")
     reading = {n: given.pop(n) for n in names if n in given}
-    fitted_family, fitted_data = read_data(family, X, y, sample_weight, given, **reading)
+    fitted_family, fitted_data = read_data(
+        family, inputs, response, sample_weight, given, **reading
+    )
     return fitted_family, replace(fitted_data, **extra)
 
 

@@ -103,7 +103,11 @@ def check_same_data(small: MoEResults, large: MoEResults, names: tuple[str, str]
         refuse("responses")
     if not np.array_equal(one.weight, two.weight):
         refuse("sample weights")
-    if (one.groups is None) != (two.groups is None) or not np.array_equal(one.groups, two.groups):
+    if one.groups is None or two.groups is None:
+        same_groups = one.groups is two.groups
+    else:
+        same_groups = np.array_equal(one.groups, two.groups)
+    if not same_groups:
         refuse("groups")
     laws = [likelihood_table(result.family.likelihood) for result in (small, large)]
     if laws[0] != laws[1] and not _are_nested(*laws):

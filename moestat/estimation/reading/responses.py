@@ -67,7 +67,7 @@ class Columns:
 
 
 def as_columns(
-    given: ArrayLike | TableLike | Column | Columns, names: Sequence[str] | None
+    given: ArrayLike | TableLike | Column | Columns | None, names: Sequence[str] | None
 ) -> Columns:
     """Columns of responses, by position; those of a table with all of these names, by name."""
     q = "q" if names is None else len(names)
