@@ -30,9 +30,10 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from fresh_sets import judged
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -331,35 +332,62 @@ def bins_of(p: np.ndarray, y: np.ndarray) -> list[list[float]]:
     return found
 
 
-def fresh_part(path: Path) -> tuple[list[str], list[list[float]]]:
-    """Lines of the page on the fresh problems, and their ten bins."""
+class Judged(NamedTuple):
+    """Calls of today's default on problems that no coefficient was fitted on."""
+
+    what: str
+    p: np.ndarray  # (m,): the probability that each says
+    y: np.ndarray  # (m,): 1 where a higher maximum is known
+    warned: np.ndarray  # (m,): whether it warned of disagreement
+
+    @property
+    def bins(self) -> list[list[float]]:
+        """See `bins_of`."""
+        return bins_of(self.p, self.y)
+
+    @property
+    def lines(self) -> list[str]:
+        """Its part of the page."""
+        vain = int((self.warned & (self.y == 0.0)).sum())
+        silent = int((~self.warned & (self.y == 1.0)).sum())
+        inside = sum(low <= share <= high for _, share, low, high, _ in self.bins)
+        return [
+            f"{self.what}: {self.p.mean():.1%} said and {self.y.mean():.1%} known in the mean;"
+            f" {inside} of 10 bins within their band. {vain} calls warn of disagreement in vain,"
+            f" {int((self.warned & (self.y == 1.0)).sum())} rightly, and {silent} end lower without"
+            " this warning.",
+            "",
+            "| calls say | a higher one is known | 95% band | calls |",
+            "|---|---|---|---|",
+            *map(row_of, self.bins),
+            "",
+        ]
+
+
+def simulated(path: Path) -> Judged:
+    """Calls on the simulated problems from number FRESH on."""
     calls = [call for call in calls_of(path, fresh=True) if call["says"] is not None]
-    p = np.array([call["says"] for call in calls])
-    y = np.array([float(call["stops"][-1][1]) for call in calls])
-    warned = np.array([call["warned"] for call in calls])
-    bins = bins_of(p, y)
-    inside = sum(low <= share <= high for _, share, low, high, _ in bins)
-    vain, silent = int((warned & (y == 0.0)).sum()), int((~warned & (y == 1.0)).sum())
-    problems = {call["problem"] for call in calls}
-    lines = [
-        "## Today's default on fresh problems",
-        "",
-        f"{len(calls):,} certified default calls on {len(problems)} problems of"
-        f" {len({call['likelihood'] for call in calls})} likelihoods, on which neither the"
-        f" coefficients nor the risk was chosen. {inside} of 10 bins within their band;"
-        f" {p.mean():.1%} said and {y.mean():.1%} known in the mean. {vain} calls warn in vain,"
-        f" {int((warned & (y == 1.0)).sum())} rightly, and {silent} end lower in silence.",
-        "",
-        "![What calls say, and what is known](../../figures/calibration.png)",
-        "",
-        "| calls say | a higher one is known | 95% band | calls |",
-        "|---|---|---|---|",
-        *map(row_of, bins),
-        "",
-        "## The coefficients",
-        "",
-    ]
-    return lines, bins
+    problems, laws = ({call[key] for call in calls} for key in ("problem", "likelihood"))
+    return Judged(
+        f"{len(calls):,} certified default calls on {len(problems)} simulated problems of"
+        f" {len(laws)} likelihoods",
+        np.array([call["says"] for call in calls]),
+        np.array([float(call["stops"][-1][1]) for call in calls]),
+        np.array([call["warned"] for call in calls]),
+    )
+
+
+def drawn_sets() -> Judged:
+    """The default calls of benchmarks/fresh_sets.py on real data."""
+    lines = [json.loads(line) for line in (HERE / "fresh_sets.jsonl").read_text().splitlines()]
+    calls = [each for each in judged(lines) if each.risk is None and each.call["probability"]]
+    return Judged(
+        f"{len(calls):,} default calls on {len({each.name for each in calls})} real data sets that"
+        " were drawn at random (fresh_sets.md; the risk was compared with others on half of them)",
+        np.array([each.call["probability"] for each in calls]),
+        np.array([float(each.is_lower) for each in calls]),
+        np.array(["DisagreementWarning" in each.call["kinds"] for each in calls]),
+    )
 
 
 def row_of(one_bin: list[float]) -> str:
@@ -368,17 +396,18 @@ def row_of(one_bin: list[float]) -> str:
     return f"| {said:.1%} | {share:.1%} | {low:.1%} to {high:.1%} | {count:.0f} |"
 
 
-def picture(bins: list[list[float]]) -> Figure:
-    """What calls say beside what is known."""
-    said, known, low, high, _ = np.array(bins).T
+def picture(groups: dict[str, Judged]) -> Figure:
+    """What calls say beside what is known, with the band of the binomial law."""
     figure = Figure(figsize=(5.2, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
-    axes.fill_between(said, low, high, alpha=0.2, label="95% band of the binomial law")
-    axes.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=0.8)
-    axes.plot(said, known, "o", label="calls on fresh problems, ten bins")
+    axes.plot([0.0, 0.8], [0.0, 0.8], color="0.6", linewidth=0.8)
+    for (name, group), marker in zip(groups.items(), "os", strict=True):
+        said, known, low, high, _ = np.array(group.bins).T
+        (line,) = axes.plot(said, known, marker, label=name)
+        axes.vlines(said, low, high, color=line.get_color(), alpha=0.35)
     axes.set(xlabel="probability that calls say", ylabel="share with a higher maximum known")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, title="ten bins each; bars: 95% of the binomial law")
     plain_axes(axes)
     return figure
 
@@ -416,14 +445,20 @@ def judge(path: Path) -> None:
     warned = np.array([call["warned"] for call in calls])
     inside = sum(low <= share <= high for _, share, low, high, _ in bins)
     score = [np.mean((q - y[held]) ** 2) for q in (p[held], y[train].mean())]
-    fresh, bins_of_fresh = fresh_part(path)
+    groups = {"simulated problems": simulated(path), "real data sets": drawn_sets()}
     with style():
-        save_figure(picture(bins_of_fresh), ROOT / "figures" / "calibration.png")
+        save_figure(picture(groups), ROOT / "figures" / "calibration.png")
     real = np.array([call["real"] for call in calls])
     lines = [
         "# The probability of a higher maximum",
         "",
-        *fresh,
+        "## Today's default on problems that no coefficient was fitted on",
+        "",
+        "![What calls say, and what is known](../../figures/calibration.png)",
+        "",
+        *[line for group in groups.values() for line in group.lines],
+        "## The coefficients",
+        "",
         f"{len(calls):,} certified default calls on {np.unique(problem).size} problems"
         f" ({np.unique(problem[real]).size} of real data, the others of"
         f" {len({c['likelihood'] for c in calls})} likelihoods); see benchmarks/calibration.py for"

