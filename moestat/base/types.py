@@ -15,7 +15,7 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from moestat.model.by_expert import Choices
@@ -134,7 +134,7 @@ class Gate:
     """``reference(blocks, X, means)``: log-scores (k, n) in plain NumPy, from the named blocks,
     inputs X (n, d) and, of a gate that `reads_response`, the experts' means (k, n).  Blocks may
     be complex, so that a complex step gives derivatives; tests compare ``block`` with it."""
-    typical: Callable[..., Mapping[str, Any]] = field(repr=False)
+    typical: Callable[..., Mapping[str, ArrayLike]] = field(repr=False)
     """``typical(rng, n_experts, n_features)``: blocks of a sensible truth, atoms well apart."""
     mass: str | None
     """Block whose exponential is the mass of an atom; None when all atoms have `fixed_mass`. Of a
@@ -202,7 +202,7 @@ class Expert:
     its derivatives; None when the channels are the predictors."""
     reference: Callable[..., np.ndarray] = field(repr=False)
     """``reference(blocks, X)``: means (k, n) or predictors (k, q, n) in plain NumPy; see `Gate`."""
-    typical: Callable[..., Mapping[str, Any]] = field(repr=False)
+    typical: Callable[..., Mapping[str, ArrayLike]] = field(repr=False)
     """``typical(rng, n_experts, n_features, n_responses)``: blocks of a sensible truth."""
     bounds: Mapping[str, tuple[float, float]]
     """Block -> (lower, upper)."""
@@ -220,7 +220,7 @@ class Expert:
     """``configure(**options)``: another variant; None for an expert without options."""
 
 
-def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, Any]:
+def _nothing_typical(rng: np.random.Generator, n_experts: int) -> Mapping[str, ArrayLike]:
     return {}
 
 
@@ -260,7 +260,7 @@ class Likelihood:
     reference: Callable[..., np.ndarray] | None = field(default=None, repr=False)
     """``reference(predictors, blocks, y)``: log-densities (k, n) in plain NumPy, see `Gate`; None
     where ``block`` is."""
-    typical: Callable[..., Mapping[str, Any]] = field(default=_nothing_typical, repr=False)
+    typical: Callable[..., Mapping[str, ArrayLike]] = field(default=_nothing_typical, repr=False)
     """``typical(rng, n_experts)``: its own blocks of a sensible truth."""
     spread: Callable[..., tuple[FloatArray, FloatArray]] | None = field(default=None, repr=False)
     """``spread(eta)``: location and scale of a continuous response, its mean and standard

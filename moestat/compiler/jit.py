@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import config
@@ -26,6 +27,9 @@ from moestat.compiler.cache import cache_directory, numba_cache_at
 from moestat.compiler.identity import named
 from moestat.compiler.layout import COMPACT
 from moestat.compiler.notice import announce
+
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 BLOCK = 192
 """Samples per block at most: its working rows stay in the first two cache levels.
@@ -75,7 +79,7 @@ OPTIONS: dict[str, Any] = {
 """How loops are compiled, besides the cache."""
 
 
-def compact(function: Callable[..., Any]) -> Callable[..., Any]:
+def compact(function: F) -> F:
     """Mark a function, below its other decorator, whose time is in compiling it, not in running it.
 
     That is so of what runs once in a pass, over a few dozen numbers.
@@ -84,7 +88,15 @@ def compact(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def device(function: Callable[..., Any] | None = None, *, forceinline: bool = True) -> Any:
+@overload
+def device(function: F) -> F: ...
+
+
+@overload
+def device(*, forceinline: bool) -> Callable[[F], F]: ...
+
+
+def device(function: F | None = None, *, forceinline: bool = True) -> F | Callable[[F], F]:
     """Mark a function as callable from compiled loops (and, unchanged, from Python).
 
     It becomes part of the loop, unless `forceinline` is False: a function of its own compiles
@@ -95,7 +107,11 @@ def device(function: Callable[..., Any] | None = None, *, forceinline: bool = Tr
     that for granted, and vectorises loops without a check at run time.
     """
     if function is None:
-        return lambda decorated: device(decorated, forceinline=forceinline)
+        return partial(_device, forceinline=forceinline)
+    return _device(function, forceinline)
+
+
+def _device(function: F, forceinline: bool) -> F:
     _path.register_part(function, forceinline, FASTMATH, _ERROR_MODEL)
     return function
 
@@ -119,7 +135,7 @@ def kernel_cache() -> Path:
     return cache_directory(str(BLOCK), ",".join(sorted(FASTMATH)), LOWERING)
 
 
-def compile_loop(function: Callable[..., Any]) -> Any:
+def compile_loop(function: Callable[..., R]) -> Callable[..., R]:
     """Compile a loop over the data: cached on disk, without the GIL, vectorised reductions.
 
     The function is a plain one, or a closure over ``device`` functions; closures over compiled
@@ -129,7 +145,7 @@ def compile_loop(function: Callable[..., Any]) -> Any:
         return _path.keep_on_disk(numba.njit(**OPTIONS)(named(function)))
 
 
-def compile_code(function: Callable[..., Any]) -> Any:
+def compile_code(function: Callable[..., R]) -> Callable[..., R]:
     """Compile a loop that only compiled loops call, by address (`moestat.compiler.pointers`).
 
     It lacks the code by which Python calls a loop, which unpacks and checks every array: a sixth of

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def segment_loop(
     expert: Callable[..., None] | None,
     likelihood: Callable[..., None] | None,
     reads_response: bool,
-) -> Any:
+) -> Callable[..., None]:
     """The loop of one kind of atom, compiled on first use.
 
     It is ``loop(eta, step, times, weights, layout, phi, y, a, da, value, dv, change_a, change_v)``

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from moestat.base.types import FloatArray
+from moestat.base.types import Encoded, FloatArray
 from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import NO_ATOM, atom_loop, mixture, response_loop
@@ -53,11 +53,11 @@ class Loops:
         return build_atom(self.gate, self.expert, self.likelihood, self.reads_response)
 
     @cached_property
-    def _atoms(self) -> dict[np.dtype[Any], tuple[int, Any]]:
+    def _atoms(self) -> dict[np.dtype[Any], tuple[int, Callable[..., None]]]:
         """The loop of one atom, which must live as long as its address, by the kind of response."""
         return {}
 
-    def atom_loop(self, kind: np.dtype[Any]) -> Any:
+    def atom_loop(self, kind: np.dtype[Any]) -> Callable[..., None]:
         """The loop of one atom that `mixture` calls, for responses of a kind."""
         return atom_loop(*self._atom, records_at(kind))
 
@@ -97,7 +97,7 @@ class Loops:
         theta: FloatArray,
         coefficients: Coefficients,
         X: FloatArray,
-        y: Any,
+        y: Encoded,
         out: BySample,
     ) -> None:
         """Write gate probabilities, responsibilities and log-density of each sample."""
@@ -105,23 +105,23 @@ class Loops:
         mixture(self.inputs(coefficients, data, 0, out), theta, 0, _NO_SUMS)
 
     @cached_property
-    def response(self) -> Any:
+    def response(self) -> Callable[..., None]:
         """Mean of each expert that is not linear, from its channels."""
         assert self.expert is not None
         return response_loop(self.expert)
 
     @cached_property
-    def residuals(self) -> Any:
+    def residuals(self) -> Callable[..., None]:
         """Regression function, weights of the atoms and Jacobian of a range of samples."""
         return residual_loop(self.gate, self.expert, self.normalised)
 
     @cached_property
-    def channels(self) -> Any:
+    def channels(self) -> Callable[..., None]:
         """Derivatives of the regression function in the channels of its atoms."""
         return channel_loop(self.gate, self.expert, self.normalised)
 
     @cached_property
-    def descent(self) -> Any:
+    def descent(self) -> Callable[..., None]:
         """One epoch of stochastic gradient descent on the mean squared residual."""
         return descent_loop(self.gate, self.expert, self.normalised)
 

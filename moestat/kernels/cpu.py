@@ -46,7 +46,7 @@ With fewer than elsewhere the rows of second derivatives stay in the first cache
 
 def atom_loop(
     atom: Callable[..., None], n_work: Callable[..., int], records: Callable[..., Any]
-) -> Any:
+) -> Callable[..., None]:
     """One atom at a block of samples, called by `mixture`: ``loop(*arguments)`` of `_call_atom`.
 
     The working rows are at the given addresses, and `records` gives the responses their kind
@@ -302,7 +302,7 @@ def mixture(inputs, theta, order, sums):
     return value
 
 
-def response_loop(expert: Callable[..., None]) -> Any:
+def response_loop(expert: Callable[..., None]) -> Callable[..., None]:
     """Mean of an expert that is not linear.
 
     It is ``loop(eta, mean)`` with the expert's channels eta (C, n) and the output mean (n,).

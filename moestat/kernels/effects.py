@@ -11,8 +11,8 @@ Source: Lindstrom and Bates (1988), Sec. 3; derivatives: Magnus and Neudecker (1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def _invert(matrix, q, inverse, factor):
 
 
 @cache
-def products_loop() -> Any:
+def products_loop() -> Callable[..., None]:
     """The loop over rows of groups, compiled on first use: all that their densities depend on.
 
     It is ``loop(begin, m, phi, y, products)`` with the first row of each group, `begin` (G,), of m
@@ -85,7 +85,7 @@ def products_loop() -> Any:
 
 
 @cache
-def effects_loop() -> Any:
+def effects_loop() -> Callable[..., None]:
     """The loop over groups with random effects, compiled on first use.
 
     It is ``loop(theta, coefficients, effects, last, sizes, reference, products, weight, complete,

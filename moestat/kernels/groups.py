@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def atoms_loop(
     expert: Callable[..., None] | None,
     likelihood: Callable[..., None],
     reads_response: bool,
-) -> Any:
+) -> Callable[..., None]:
     """The loop over the atoms of one kind, compiled on first use.
 
     It is ``loop(theta, coefficients, y, order, phi, m, rows)`` with the `Coefficients`, the encoded
@@ -67,7 +66,7 @@ def atoms_loop(
 
 
 @cache
-def join_loop() -> Any:
+def join_loop() -> Callable[..., None]:
     """The loop over groups, compiled on first use.
 
     It is ``loop(coefficients, begin, m, weight, complete, order, phi, rows, group_values, drawn,

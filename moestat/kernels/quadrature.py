@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -150,7 +149,7 @@ def marginal_block(base_block: Callable[..., None], n: int) -> Callable[..., Non
 
 
 @cache
-def intercepts_loop(base_block: Callable[..., None], n: int) -> Any:
+def intercepts_loop(base_block: Callable[..., None], n: int) -> Callable[..., None]:
     """The loop over groups with a normal intercept, compiled on first use.
 
     It is ``loop(theta, coefficients, y, order, phi, m, begin, rows, spread)`` with the arguments of

@@ -16,7 +16,6 @@ Source: Yan et al. (2025), eqs. (5), (49) and (84).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from moestat.compiler.jit import BLOCK, compile_loop, device
 from moestat.compiler.math import exp
@@ -196,7 +195,7 @@ def fill_jacobian(
 
 def residual_loop(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Any:
+) -> Callable[..., None]:
     """Regression function, weights of the atoms and Jacobian of a range of samples.
 
     It is ``loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian)``
@@ -277,7 +276,7 @@ def residual_loop(
 
 def channel_loop(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Any:
+) -> Callable[..., None]:
     """Derivatives of a regression function in the channels of its atoms.
 
     The first ones are those of the module's text without the feature of x.  The second ones are,
@@ -391,7 +390,7 @@ def channel_loop(
 
 def descent_loop(
     gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Any:
+) -> Callable[..., None]:
     """One epoch of stochastic gradient descent on the mean squared residual.
 
     It is

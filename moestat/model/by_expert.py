@@ -175,7 +175,7 @@ class Choices:
             rows.append(law.reference(mean[None], parameters, y)[0])
         return np.array(rows)
 
-    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
+    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, FloatArray]:
         """Blocks of a sensible truth; 1 where an expert does not have a parameter."""
         blocks = {channel.intercept: np.ones(n_experts) for channel in self.channels}
         truths = [law.typical(rng, n_experts) for law in self.laws]
@@ -185,12 +185,12 @@ class Choices:
             blocks[_WHICH][i] = j
         return blocks
 
-    def at_ends(self, y: Encoded) -> Any:
+    def at_ends(self, y: Encoded) -> np.ndarray:
         """Mask (n,) of the responses that equal an end of the uniform noise."""
         ends = [end for law in self.laws if law.name == "uniform" for end in law.options.values()]
         return np.isin(y, ends)
 
-    def allowed(self, y: Encoded) -> Any:
+    def allowed(self, y: Encoded) -> np.ndarray:
         """Mask (k, n) of the rows that the likelihood of each expert allows, with its options."""
         allowed = np.ones((len(self.law_of_expert), len(y)), dtype=bool)
         for i, j in enumerate(self.law_of_expert):
@@ -207,14 +207,14 @@ class Mixed:
     shape: tuple[int, ...]
     pieces: tuple[tuple[Any, Any], ...]  # masks of the entries, and their distributions
 
-    def _each(self, name: str, *values: Any) -> FloatArray:
+    def _each(self, name: str, *values: ArrayLike) -> FloatArray:
         given = [np.broadcast_to(np.asarray(value), self._joint_shape(value)) for value in values]
         out = np.empty(given[0].shape if given else self.shape)
         for mask, law in self.pieces:
             out[..., mask] = getattr(law, name)(*(value[..., mask] for value in given))
         return out
 
-    def _joint_shape(self, value: Any) -> tuple[int, ...]:
+    def _joint_shape(self, value: ArrayLike) -> tuple[int, ...]:
         return np.broadcast_shapes(np.shape(value), self.shape)
 
     def pdf(self, y: float | FloatArray) -> FloatArray:

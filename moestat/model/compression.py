@@ -9,6 +9,7 @@ as the samples do.  A panel with at most m distinct samples is kept as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -136,13 +137,13 @@ class Compressed:
 
 @door()
 def compress(
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     *,
     panels: int = 256,
     nodes: int = 4,
-    edges: Any = (),
+    edges: Sequence[float] = (),
 ) -> Compressed:
     """Fewer weighted samples with the same log-likelihoods.
 
@@ -338,7 +339,7 @@ def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _group_ties(
-    X: FloatArray, y: FloatArray, weight: FloatArray, n_rows: int, dtype: Any
+    X: FloatArray, y: FloatArray, weight: FloatArray, n_rows: int, dtype: np.dtype[Any]
 ) -> Compressed:
     """Equal rows as one."""
     rows, owner = np.unique(np.vstack([X, y]).T, axis=0, return_inverse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
@@ -220,7 +220,7 @@ class Given:
     [[0.0, 0.5, 2.0, 0.0]]
     """
 
-    points: Any = ()
+    points: Sequence[Any] = ()
     name: str = "given"
     counted: ClassVar[bool] = False
 
@@ -279,7 +279,7 @@ def _tensor(rule: str, count: int, n_features: int) -> tuple[FloatArray, FloatAr
 
 
 @door()
-def nodes_per_input(n_nodes: Any, n_features: int, minimum: int = 1) -> int:
+def nodes_per_input(n_nodes: int, n_features: int, minimum: int = 1) -> int:
     """`n_nodes` per input, if the rule over so many inputs fits into memory."""
     size = positive_int("n_nodes", n_nodes, minimum)
     if size**n_features > _MOST_NODES:
@@ -290,7 +290,7 @@ def nodes_per_input(n_nodes: Any, n_features: int, minimum: int = 1) -> int:
     return size
 
 
-def _check_interval(low: Any, high: Any) -> None:
+def _check_interval(low: float, high: float) -> None:
     if not real_in("low", low) < real_in("high", high):
         raise ValueError(f"design: low must be below high, got ({low:g}, {high:g})")
 

@@ -346,7 +346,7 @@ class Family(ParameterLayout):
         for channel in self.channels:
             for name in (channel.intercept, channel.slope) if channel.reads is not None else ():
                 blocks[name or ""] = np.full(self.blocks[name or ""].shape, 0.5)
-        blocks |= {name: np.mean(blocks[name]) for name in self.equal}
+        blocks |= {name: np.mean(np.asarray(blocks[name])) for name in self.equal}
         return np.clip(self.pin(self.pack(blocks)), *self._pins)
 
     def measure(self, theta: ArrayLike) -> MixingMeasure:
@@ -575,7 +575,7 @@ def _without_nan(values: FloatArray) -> FloatArray:
     return values
 
 
-def check_family(name: str, value: Any) -> None:
+def check_family(name: str, value: object) -> None:
     """Raise unless `value` is a family."""
     check_kind(name, value, Family, "a family from moestat.family")
 

@@ -187,7 +187,7 @@ class ParameterLayout:
         () for a shared parameter.
         """
         d = self.n_features
-        positions: dict[str, Any] = {}
+        positions: dict[str, IntArray] = {}
         vectors: dict[str, list[IntArray]] = {}
 
         def place(channel: Channel, name: str, positions_of_channel: IntArray) -> None:
@@ -439,7 +439,7 @@ class ParameterLayout:
         """Number of features of x that the channels read, at least 1 and the d inputs."""
         return int(max(1 + self.n_features, (self.offset + self.width).max() - 1))
 
-    def pack(self, blocks: Mapping[str, Any]) -> FloatArray:
+    def pack(self, blocks: Mapping[str, ArrayLike]) -> FloatArray:
         """Named blocks to a packed vector.
 
         Parameters
@@ -495,7 +495,7 @@ class ParameterLayout:
             theta[positions] = values
         return theta
 
-    def _block_values(self, name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+    def _block_values(self, name: str, value: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
         array = as_numbers(f"block {name!r}", value)
         d = self.n_features
         quadratic = any(name == c.products for c in self.channels)

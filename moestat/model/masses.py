@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import Channel, Gate
 from moestat.model.reference import apart
@@ -22,13 +23,13 @@ def places(n_features: int) -> tuple[Channel, ...]:
 
 
 def gate_with_masses(
-    others: Callable[[np.random.Generator, int], Mapping[str, Any]],
+    others: Callable[[np.random.Generator, int], Mapping[str, ArrayLike]],
     bounds: Mapping[str, tuple[float, float]],
     **fields: Any,
 ) -> Gate:
     """A gate with gamma and alpha; ``others(rng, k)`` and `bounds` are of its further blocks."""
 
-    def typical(rng: np.random.Generator, n_experts: int, n_features: int) -> dict[str, Any]:
+    def typical(rng: np.random.Generator, n_experts: int, n_features: int) -> dict[str, ArrayLike]:
         """Scores that differ."""
         gamma = apart(rng, n_experts, (), -0.5, 0.5)
         alpha = apart(rng, n_experts, (n_features,), -3.0, 3.0)

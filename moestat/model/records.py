@@ -111,7 +111,7 @@ class Records:
             total, first = total + one.likelihood.reference(eta, parameters, given), last
         return total
 
-    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
+    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, ArrayLike]:
         """Blocks of a sensible truth of each response."""
         truths = [(one, one.likelihood.typical(rng, n_experts)) for one in self.parts]
         return {one.block(name): value for one, blocks in truths for name, value in blocks.items()}

@@ -24,8 +24,8 @@ class DataUnits:
     scale: FloatArray
     # (R,): shift and positive scale of a continuous response, or of each of several; 0 and 1 for
     # classes
-    level: Any = 0.0
-    unit: Any = 1.0
+    level: float | FloatArray = 0.0
+    unit: float | FloatArray = 1.0
 
     def compose(self, units: DataUnits) -> DataUnits:
         """The map for data that have been mapped by `units` before."""
@@ -43,7 +43,9 @@ class DataUnits:
             return Z, y
         if y.dtype.names:
             w = y.copy()
-            for name, level, unit in zip(y.dtype.names, self.level, self.unit, strict=True):
+            for name, level, unit in zip(
+                y.dtype.names, _each(self.level), _each(self.unit), strict=True
+            ):
                 if level != 0.0 or unit != 1.0:
                     w[name] = (y[name] - level) / unit
             return Z, w
@@ -59,7 +61,7 @@ class DataUnits:
         return (mean - centre) / scale, covariance / np.outer(scale, scale)
 
 
-def _each(value: Any) -> FloatArray:
+def _each(value: float | FloatArray) -> FloatArray:
     """A number, or one of each response, as a vector."""
     return np.asarray(value, dtype=np.float64).reshape(-1)
 
@@ -132,7 +134,7 @@ class Coordinates:
             np.add.at(matrix, (at, 1 + rows), -factor * centre[columns])
         return matrix
 
-    def _by_channel(self, values: Any) -> FloatArray:
+    def _by_channel(self, values: float | FloatArray) -> FloatArray:
         """What the response of each channel has, (C,)."""
         return _each(values)[self.family.response_of]
 

@@ -21,6 +21,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from moestat.base.types import Channel, Encoded, FloatArray, Likelihood, Part
 from moestat.base.validate import is_sequence, positive_int, short
@@ -206,7 +207,7 @@ class _Normal(Records):
     def draw(self, eta: FloatArray, rng: np.random.Generator) -> Encoded:
         """Records (n,) with the predictors `eta`, shape (channels, n)."""
         q = len(self.parts)
-        y: Any = np.empty(eta.shape[1], dtype=self.dtype)
+        y: Encoded = np.empty(eta.shape[1], dtype=self.dtype)
         L = _factor(eta[2 * q :].T, q)
         z = np.einsum("nij,nj->ni", L, rng.standard_normal((eta.shape[1], q)))
         for r, one in enumerate(self.parts):
@@ -220,7 +221,7 @@ class _Normal(Records):
         squares = np.sum(r * np.linalg.solve(S, r), axis=1)
         return -0.5 * (squares + np.log(np.linalg.det(2.0 * np.pi * S))[:, None])
 
-    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, Any]:
+    def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, ArrayLike]:
         """Blocks of a sensible truth."""
         return super().typical(rng, n_experts) | {
             name: apart(rng, n_experts, (), -1.0, 1.0) for name in _pairs(self.parts)
@@ -230,7 +231,7 @@ class _Normal(Records):
 def member(gaussian: Likelihood) -> Likelihood:
     """The likelihood of two responses that by themselves have the Gaussian one."""
 
-    def make(responses: Any = 2, covariance: str = "VVV") -> Likelihood:
+    def make(responses: int | Sequence[str] = 2, covariance: str = "VVV") -> Likelihood:
         """The likelihood of several normal responses, given their number or names."""
         if covariance not in COVARIANCES:
             raise ValueError(
@@ -245,7 +246,7 @@ def member(gaussian: Likelihood) -> Likelihood:
     return make()
 
 
-def _names(responses: Any) -> list[str]:
+def _names(responses: int | Sequence[str]) -> list[str]:
     """Names of responses, checked, from these or their number."""
     names = list(responses) if is_sequence(responses) else []
     if not names:
