@@ -114,7 +114,7 @@ MUTATIONS = {
         Case(BOUNDS, "plain"),
     ),
     "an estimator forgets the weights": (
-        (estimators._MoEEstimator, "_fitted", lambda *given: FITTED(*given[:4], None)),
+        (estimators._MoEEstimator, "_fit", lambda *given: FITTED(*given[:4], None)),
         Case(NORMAL, "weights"),
     ),
     "numbers of trials of rows are forgotten": (
@@ -136,7 +136,7 @@ MUTATIONS = {
 }
 
 ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
-NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fitted
+NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fit
 
 
 def _without_offset(family, given):
