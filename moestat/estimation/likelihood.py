@@ -71,9 +71,7 @@ def log_likelihood(
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.RESIDUALS)
         return _known(profile_log_likelihood(half.value, total))
-    evaluation = _problem(family, X, y, sample_weight).evaluate(
-        _at(Objective.VALUE, family, params)
-    )
+    evaluation = _evaluate(_problem(family, X, y, sample_weight), params, Objective.VALUE)
     return _known(-evaluation.value)
 
 
@@ -108,9 +106,8 @@ def score(
     if _checked(family).is_regression:
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.GRADIENT)
         return _known(-0.5 * total / half.value * half.gradient)
-    evaluation = _problem(family, X, y, sample_weight).evaluate(
-        _at(Objective.OBSERVED, family, params)
-    )
+    problem = _problem(family, X, y, sample_weight)
+    evaluation = _evaluate(problem, params, Objective.OBSERVED)
     return _known(-evaluation.gradient)
 
 
@@ -147,9 +144,8 @@ def hessian(
         total, half = _half_squares(family, params, X, y, sample_weight, Objective.NEWTON)
         slope = half.gradient / half.value
         return _known(-0.5 * total * (half.hessian / half.value - np.outer(slope, slope)))
-    evaluation = _problem(family, X, y, sample_weight).evaluate(
-        _at(Objective.OBSERVED, family, params)
-    )
+    problem = _problem(family, X, y, sample_weight)
+    evaluation = _evaluate(problem, params, Objective.OBSERVED)
     return _known(-evaluation.hessian)
 
 
@@ -230,10 +226,6 @@ def _vector(family: Family, params: ArrayLike) -> FloatArray:
     return as_floats("params", params, (family.n_params,))
 
 
-def _at(objective: Objective, family: Family, params: ArrayLike) -> Request:
-    return Request(objective, _vector(family, params))
-
-
 def _problem(
     family: Family, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> Problem:
@@ -243,6 +235,10 @@ def _problem(
     if len(response) != n:
         raise ValueError(f"X has {n} samples but y has {len(response)}")
     return Problem(family, Sample(design, response, as_weights(sample_weight, n), whole=True))
+
+
+def _evaluate(problem: Problem, params: ArrayLike, objective: Objective) -> Any:
+    return problem.evaluate(Request(objective, _vector(problem.family, params)))
 
 
 def _half_squares(
@@ -256,4 +252,4 @@ def _half_squares(
     """The sum of the weights, and half the sum of squared residuals in all coordinates."""
     free = replace(family, gate=replace(family.gate, translations=()), held=())
     problem = _problem(free, X, y, sample_weight)
-    return float(problem.data.weight.sum()), problem.evaluate(_at(objective, free, params))
+    return float(problem.data.weight.sum()), _evaluate(problem, params, objective)

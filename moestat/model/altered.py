@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood
 from moestat.model.reference import apart
-from moestat.model.responses import likelihood_of_counts
+from moestat.model.responses import draw_by_quantiles, likelihood_of_counts
 
 __all__ = ["Altered", "altered_limits", "with_zero"]
 
@@ -65,11 +65,7 @@ class Altered:
         random_state: np.random.Generator | None = None,
     ) -> FloatArray:
         """Counts drawn from it, by their quantiles."""
-        return self.ppf(
-            np.random.default_rng(random_state).random(
-                np.shape(self.share) if size is None else size
-            )
-        )
+        return draw_by_quantiles(self.ppf, np.shape(self.share), size, random_state)
 
 
 def altered_limits(base: Likelihood, prefix: str) -> dict[str, tuple[str, str]]:

@@ -26,6 +26,7 @@ from moestat.compiler.jit import device
 from moestat.model.components import COMPONENTS
 from moestat.model.constraints import Constraint
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.responses import draw_by_quantiles
 
 __all__ = [
     "Choices",
@@ -259,9 +260,7 @@ class Mixed:
         random_state: np.random.Generator | None = None,
     ) -> FloatArray:
         """Responses drawn from them."""
-        return self.ppf(
-            np.random.default_rng(random_state).random(self.shape if size is None else size)
-        )
+        return draw_by_quantiles(self.ppf, self.shape, size, random_state)
 
 
 def mixed_law(law: Likelihood) -> Callable[[FloatArray], Any]:

@@ -20,6 +20,7 @@ __all__ = [
     "columns_of",
     "counts",
     "decode",
+    "draw_by_quantiles",
     "draws",
     "likelihood_of",
     "likelihood_of_classes",
@@ -114,6 +115,17 @@ def draws(law: Callable[[FloatArray], Any]) -> Callable[..., FloatArray]:
         return np.asarray(law(eta).rvs(size=eta.shape[1], random_state=rng), dtype=np.float64)
 
     return draw
+
+
+def draw_by_quantiles(
+    ppf: Callable[[FloatArray], FloatArray],
+    shape: tuple[int, ...],
+    size: int | tuple[int, ...] | None,
+    random_state: np.random.Generator | None,
+) -> FloatArray:
+    """Draws by their quantiles: as many as `size` says, or one for each distribution in `shape`."""
+    rng = np.random.default_rng(random_state)
+    return ppf(rng.random(shape if size is None else size))
 
 
 positive = between(0.0, np.inf, "positive numbers")

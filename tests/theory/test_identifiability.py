@@ -8,6 +8,8 @@ import pytest
 from moestat.theory.identifiability import check_condition, find_dependencies
 from moestat.theory.identifiability.__main__ import main
 from moestat.theory.identifiability.atoms import atom_of
+from moestat.theory.identifiability.cancellation import find_cancellation
+from moestat.theory.identifiability.derivatives import Term
 from moestat.theory.identifiability.rank import numerical_rank
 
 
@@ -264,3 +266,18 @@ def test_the_command_prints_relations_and_refuses_names(capsys):
     assert "∂²F/∂beta1∂beta = ∂F/∂alpha" in capsys.readouterr().out
     assert main(["softmax", "dense"]) == 2
     assert "unknown expert 'dense'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rounding_in_a_relation_of_first_order_cancels_nothing(sign):
+    """Columns 0 and 3 are equal but for rounding; whether it is positive depends on a processor."""
+    x = np.linspace(-1.0, 1.0, 40)
+    noise = sign * 1e-16 * np.cos(9.0 * x**2)
+    terms = [Term(()), Term((0,)), Term((0, 0)), Term(())]
+    rank = numerical_rank(
+        np.column_stack([np.exp(x), x, x**2, np.exp(x) + x**2 * sign * 2e-16 + noise])
+    )
+    assert rank.nullity == 1
+    assert find_cancellation(terms, rank.relations(), ["a"]).status == "none"
+    exact = numerical_rank(np.column_stack([np.exp(x), x, x**2, np.exp(x) + 0.5 * x**2]))
+    assert find_cancellation(terms, exact.relations(), ["a"]).status == "found"

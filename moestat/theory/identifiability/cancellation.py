@@ -22,7 +22,6 @@ from moestat.metrics.information import named_basis
 from moestat.theory.identifiability.derivatives import Term
 
 _TOLERANCE = 1e-7
-_ROUNDING = 1e-12  # part of a relation's largest coefficient that is rounding
 _ROUNDS = 3000
 _APART = 1e-3  # distance of span and cone that counts as settled
 
@@ -66,9 +65,6 @@ def find_cancellation(
     """
     p = len(names)
     none = np.zeros((0, p))
-    # A relation of first order alone has a second-order part of rounding, whose sign means nothing.
-    largest = np.abs(null_space).max(axis=0, initial=0.0)
-    null_space = np.where(np.abs(null_space) > _ROUNDING * largest, null_space, 0.0)
     matrices = np.zeros((null_space.shape[1], p, p))
     for term, weights in zip(terms, null_space, strict=True):
         if len(term.at) == 2:

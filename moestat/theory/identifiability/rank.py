@@ -36,9 +36,13 @@ class Rank:
         return self.n_functions - self.rank
 
     def relations(self) -> FloatArray:
-        """Vectors (n_functions, k) that span the dependencies, in the columns themselves."""
+        """Vectors (n_functions, k) that span the dependencies, in the columns themselves.
+
+        Null vectors are known up to one over the gap (Wedin 1972): smaller coefficients are 0.
+        """
         nonzero = self.scale > 0.0
-        null = self.null_space / np.where(nonzero, self.scale, 1.0)[:, None]
+        known = np.where(np.abs(self.null_space) > 1.0 / self.gap, self.null_space, 0.0)
+        null = known / np.where(nonzero, self.scale, 1.0)[:, None]
         zeros = np.eye(self.n_functions)[:, ~nonzero]
         return np.column_stack([np.where(nonzero[:, None], null, 0.0), zeros])
 
