@@ -38,7 +38,7 @@ class Rank:
     def relations(self) -> FloatArray:
         """Vectors (n_functions, k) that span the dependencies, in the columns themselves.
 
-        Null vectors are known up to one over the gap (Wedin 1972): smaller coefficients are 0.
+        Null vectors are known up to one over the gap (Wedin (1972)): smaller coefficients are 0.
         """
         nonzero = self.scale > 0.0
         known = np.where(np.abs(self.null_space) > 1.0 / self.gap, self.null_space, 0.0)
