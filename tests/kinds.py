@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
+import pytest
 
 import moestat
 from moestat.model.experts import EXPERTS
@@ -142,3 +146,27 @@ def random_response(family, rng, n):
     if family.likelihood.support is None:
         return 2.0 * rng.normal(size=n)
     return rng.integers(1, family.n_classes + 1, size=n)
+
+
+def each_run(cases: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:
+    """Cases as parameters of a test: the chosen ones in each run, the others are slow."""
+    always = list(chosen)
+    return [
+        case if case in always else pytest.param(case, marks=pytest.mark.slow, id=str(case))
+        for case in cases
+    ]
+
+
+def pairs(rows: Iterable[str], columns: Iterable[str]) -> list[Any]:
+    """All pairs as parameters of a test; each run takes every row and every column, not all pairs.
+
+    The other pairs are slow.
+    """
+    rows, columns = list(rows), list(columns)
+    length = max(len(rows), len(columns))
+    chosen = {(rows[j % len(rows)], columns[j % len(columns)]) for j in range(length)}
+    return [
+        pytest.param(row, column, marks=[] if (row, column) in chosen else [pytest.mark.slow])
+        for row in rows
+        for column in columns
+    ]

@@ -117,7 +117,7 @@ def test_it_is_not_said_where_nothing_was_calibrated():
         moestat.fit("gaussian", x, y, n_experts=1, rng=0),
         moestat.fit("gaussian", x, y, n_experts=2, starts=[RandomStarts(4)], rng=0),
         moestat.fit("gaussian", x, y, n_experts=2, prior="weak", rng=0),
-        moestat.fit(squares, x[:, None], y, rng=0),
+        moestat.fit(squares, x[:, None], y, rng=0, risk=1.0),
     ]
     for result in others:
         assert result.certificate.p_higher is None

@@ -114,6 +114,7 @@ def test_runs_to_classes_of_one_input_look_at_nodes_of_all_rows(rows):
     assert sum(fit.log_likelihood >= best - 1e-6 for fit in fits) >= 3
 
 
+@pytest.mark.slow
 def test_optima_are_ranked_on_more_rows_than_the_search_looks_at():
     """Of 4000 of these rows another maximum is the highest, with three of ten seeds."""
     family = moestat.family("gaussian", gate="softmax", n_experts=3)
@@ -125,8 +126,9 @@ def test_optima_are_ranked_on_more_rows_than_the_search_looks_at():
     assert heights == pytest.approx(3 * [-224984.276], abs=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
-@pytest.mark.parametrize("seed", [16, pytest.param(21, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [16, 21])
 def test_searches_for_classes_with_many_parameters_end_near_the_truth(seed):
     """With two numbers of the search; a search without moves ends some 20 units lower."""
     rng = np.random.default_rng([5, 4, 3, seed])

@@ -65,6 +65,7 @@ def test_default_calls_end_as_high_as_from_the_truth(likelihood, n, d, k, more, 
     assert np.quantile(best - np.array(ends), 0.95) <= below
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")
 def test_more_starts_are_no_worse():
     family, X, y, _ = drawn("gaussian", 200, 1, 4, 3)

@@ -14,6 +14,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_formula
 from moestat.base.warnings import MoEWarning
+from tests.kinds import each_run, pairs
 
 pytest.importorskip("pyarrow")
 import pyarrow.dataset as pads
@@ -148,8 +149,7 @@ def in_memory(frame):
     return fit_of
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize(("name", "kind"), pairs(FORMULAS, SOURCES))
 def test_a_formula_has_the_same_fit_on_every_source(name, kind, folder, in_memory):
     formula, options = FORMULAS[name]
     same(fitted(formula, SOURCES[kind](folder), options), in_memory(name))
@@ -169,7 +169,10 @@ def small_samples(monkeypatch):
     monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 37)
 
 
-@pytest.mark.parametrize("name", ["groups", "random effects", "several in groups", "prior"])
+@pytest.mark.parametrize(
+    "name",
+    each_run(["groups", "random effects", "several in groups", "prior"], ["random effects"]),
+)
 def test_the_fit_does_not_depend_on_the_sample_or_on_pieces(name, folder, in_memory, small_samples):
     formula, options = FORMULAS[name]
     starts = [moestat.starts.GivenStarts([in_memory(name).theta])]

@@ -14,6 +14,7 @@ import moestat
 from moestat import Blocks, fit_formula
 from moestat.base.warnings import InterruptedWarning, MoEWarning
 from moestat.estimation.starts import GivenStarts
+from tests.kinds import each_run
 
 pytest.importorskip("pyarrow")
 import pyarrow.dataset as pads
@@ -99,7 +100,7 @@ def same(found, whole):
     assert found.kinds == whole.kinds
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", each_run(KINDS, ["folder", "dask"]))
 def test_the_fit_is_that_of_a_table_in_memory(kind, folder, frame):
     formula = "log(price) ~ area + region + C(year) | area"
     whole = fit_formula(formula, frame, n_experts=2, rng=0)
@@ -177,7 +178,7 @@ def small_samples(monkeypatch):
     monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 170)
 
 
-@pytest.mark.parametrize("kind", ["folder", "polars", "dask"])
+@pytest.mark.parametrize("kind", each_run(["folder", "polars", "dask"], ["folder"]))
 def test_levels_and_ends_are_those_of_all_rows(kind, folder, frame, small_samples, tmp_path):
     """A level that a sample of 800 rows would miss, in a part of many pieces."""
     rows = frame.copy()
@@ -207,7 +208,7 @@ def test_knots_of_a_sample_reach_the_ends_of_all_rows(folder, frame, small_sampl
     assert "bs(area, df=5)" in found.notes[-1]
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_partitions_on_dask_workers(processes, folder, frame):
     distributed = pytest.importorskip("distributed")
     dd = pytest.importorskip("dask.dataframe")

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
 import moestat
@@ -16,6 +18,7 @@ for activation in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_closures_of_one_line_keep_apart(tmp_path):
     # One order of hashes makes the processes give functions the same numbers and options.
     environment = {**os.environ, "MOESTAT_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "0"}

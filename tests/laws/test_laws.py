@@ -17,7 +17,7 @@ ENTRIES = [n for n, law in LAWS.items() if law.__module__ in _HEAVY]
 """Laws of other entry points, tables and restrictions, which fit each case several times."""
 
 FITS = [n for n in LAWS if n not in ENTRIES]
-SOME_ENTRIES = part(SOME, 30)
+SOME_ENTRIES = part(SOME, 60)
 
 
 def check(case, laws=(*LAWS,)):

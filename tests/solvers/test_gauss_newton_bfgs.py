@@ -236,6 +236,7 @@ def test_the_root_of_an_inverse_that_rounding_made_indefinite():
         np.linalg.cholesky(inverse)
 
 
+@pytest.mark.slow
 def test_steps_across_kinks_end_where_a_certificate_holds():
     """Without them such fits stall some 1e-6 units below their maximum."""
     certified = []

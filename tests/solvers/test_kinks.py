@@ -223,6 +223,7 @@ def fitted_and_best_of_all_cells(seed):
     return fitted.log_likelihood, max(-end.value for end in ends)
 
 
+@pytest.mark.slow
 def test_brute_force_over_all_cells_seldom_finds_more():
     """Two locations among thirty distinct inputs; a fit from two starts is a local maximum."""
     found = np.array([fitted_and_best_of_all_cells(seed) for seed in range(6)])

@@ -11,6 +11,7 @@ from moestat.solvers import SGD
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Problem, Sample
 from tests import oracle
+from tests.kinds import each_run
 
 RELU = {"name": "activation", "activation": "relu", "weighted": False}
 TANH = {"name": "activation", "activation": "tanh", "weighted": False}
@@ -23,7 +24,7 @@ def one_batch(family, theta, X, y, rate):
 
 
 @pytest.mark.parametrize("gate", ["sigmoid-quadratic", "softmax-partial"])
-@pytest.mark.parametrize("batch", [7, 300, 1000])
+@pytest.mark.parametrize("batch", each_run([7, 300, 1000], [300, 1000]))
 def test_epochs_are_steps_of_batches(gate, batch):
     family = moestat.family("least-squares", gate=gate, expert=TANH, n_experts=2, n_features=2)
     rng = np.random.default_rng(0)
