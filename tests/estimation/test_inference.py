@@ -451,3 +451,18 @@ def test_equal_coefficients_stay_together_on_a_bound():
     np.testing.assert_allclose(end, [1.0, 1.0, 0.0, last], atol=1e-9)
     assert value == pytest.approx(curve(end)[0])
     assert not inside
+
+
+def test_a_likelihood_that_is_flat_to_the_last_digit_is_at_its_minimum():
+    """Far out on the way of separated classes; 3000 steps of length 0 were taken there."""
+    visited = []
+
+    def flat(phi):
+        visited.append(phi)
+        return 0.0, np.zeros(2), np.zeros((2, 2))
+
+    end, value, inside = minimise(
+        flat, np.ones(2), np.arange(2), np.array([[1.0, 0.0]]), -9 * np.ones(2), 9 * np.ones(2)
+    )
+    assert len(visited) <= 2
+    assert (end.tolist(), value, inside) == ([1.0, 1.0], 0.0, False)

@@ -113,9 +113,9 @@ def test_one_expert_is_least_squares(data):
     ("covariance", "height", "df"),
     [
         ("VVV", -259.1821, 29),
-        ("EEE", -308.0698, 17),
-        ("VVI", -331.2640, 20),
-        ("VII", -366.5475, 14),
+        pytest.param("EEE", -308.0698, 17, marks=pytest.mark.slow),
+        pytest.param("VVI", -331.2640, 20, marks=pytest.mark.slow),
+        pytest.param("VII", -366.5475, 14, marks=pytest.mark.slow),
         ("EII", -376.9008, 12),
     ],
 )

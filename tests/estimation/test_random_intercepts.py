@@ -89,7 +89,10 @@ def table():
     return pd.DataFrame({"id": group, "x": x, "w": w, "y": y, "b": b})
 
 
-@pytest.mark.parametrize(("response", "name"), [("y", "poisson"), ("b", "binomial")])
+@pytest.mark.parametrize(
+    ("response", "name"),
+    [pytest.param("y", "poisson", marks=pytest.mark.slow), ("b", "binomial")],
+)
 def test_one_expert_is_the_integral_and_its_maximum(table, response, name):
     fit = moestat.fit_formula(f"{response} ~ x + (1 | id)", table, name, n_experts=1, rng=0)
     assert fit.certificate.certified

@@ -49,9 +49,9 @@ def drawn(likelihood, n, d, k, seed=0, **more):
     ("likelihood", "n", "d", "k", "more", "below"),
     [
         ("gaussian", 500, 3, 2, {}, 0.01),
-        ("gaussian", 500, 3, 3, {}, 0.01),
+        pytest.param("gaussian", 500, 3, 3, {}, 0.01, marks=pytest.mark.slow),
         ("gaussian", 4010, 3, 2, {}, 0.01),
-        ("gaussian", 2000, 20, 3, {}, 0.01),
+        pytest.param("gaussian", 2000, 20, 3, {}, 0.01, marks=pytest.mark.slow),
         ("poisson", 1000, 2, 2, {}, 0.01),
         ("multinomial", 2000, 2, 2, {"n_classes": 4}, 0.01),
     ],

@@ -174,7 +174,7 @@ def test_resamples_share_passes(fits, monkeypatch):
     assert (some.n_failed, some.n_uncertified) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "bayesian"])
+@pytest.mark.parametrize("kind", ["pairs", pytest.param("bayesian", marks=pytest.mark.slow)])
 def test_standard_errors_of_the_bootstrap_are_those_of_the_sandwich(kind, fits):
     _, found = fits("groups")
     moves = found.bootstrap(200, kind, rng=0)

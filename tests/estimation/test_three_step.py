@@ -105,9 +105,12 @@ def test_derivatives_of_the_third_step_are_differences(method, name, result, dat
         np.testing.assert_allclose(exact[:, j], sides / 2e-5, rtol=1e-6, atol=1e-5)
 
 
-def test_errors_are_those_of_all_steps_refitted_with_other_weights(data):
+@pytest.mark.parametrize(
+    "methods", [["ml"], pytest.param(["bch", "two-step"], marks=pytest.mark.slow)], ids=str
+)
+def test_errors_are_those_of_all_steps_refitted_with_other_weights(data, methods):
     """Infinitesimal jackknife: the sum of squares of what each row's weight moves."""
-    n, few, methods = 40, data[:40], ("bch", "ml", "two-step")
+    n, few = 40, data[:40]
 
     def steps(weight, starts):
         options = {"gate_inputs": [], "sample_weight": weight, "starts": starts, "rng": 0}

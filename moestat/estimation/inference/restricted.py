@@ -253,7 +253,9 @@ def minimise(
         basis = _along(rows, tied, np.eye(free.size)[side != 0.0])
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
-        size = np.maximum(np.abs(curvature), ZERO_CURVATURE * np.abs(curvature).max(initial=TINY))
+        largest = float(np.abs(curvature).max(initial=0.0))
+        # Where the likelihood is flat to the last digit, a part of its curvature would be 0.
+        size = np.maximum(np.abs(curvature), max(ZERO_CURVATURE * largest, TINY))
         slope = vectors.T @ g
         step = -basis @ (vectors @ (slope / size))
         if 0.5 * float(slope**2 @ (1.0 / size)) < NEWTON_TOLERANCE:
