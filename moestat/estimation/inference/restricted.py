@@ -22,7 +22,14 @@ from moestat.estimation.inference.inner_fit import check_likelihood, inner_fit, 
 from moestat.estimation.tables import labelled
 from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
-from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE, TINY, TRUST, ZERO_CURVATURE
+from moestat.solvers.rules import (
+    GAIN_LIMIT,
+    NEWTON_STEPS,
+    NEWTON_TOLERANCE,
+    TINY,
+    TRUST,
+    ZERO_CURVATURE,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,7 +245,8 @@ def minimise(
 
     Steps keep tied coefficients equal: `tied` (q, F) are their `differences`, and the entries of
     `rows` are equal for them.
-    They end at the bounds: a coordinate stays on its bound until it descends on the way back.
+    They end at the bounds: a coordinate stays on its bound until it descends on the way back.  A
+    descent that gains less than `GAIN_LIMIT` in `TRUST.patience` steps has stalled, as in a fit.
     Returns the end (P,), its value, and whether the quadratic model is at its minimum there, inside
     the bounds.  A start without finite derivatives is its own end, of infinite value.
     """
@@ -249,7 +257,12 @@ def minimise(
     value, gradient, hessian = objective(phi)
     if not _is_finite(gradient, hessian):
         return phi, np.inf, False
-    for _ in range(NEWTON_STEPS):
+    milestone = value
+    for count in range(1, NEWTON_STEPS + 1):
+        if count % TRUST.patience == 0:
+            if milestone - value < GAIN_LIMIT:
+                break
+            milestone = value
         basis = _along(rows, tied, np.eye(free.size)[side != 0.0])
         g = basis.T @ gradient[free]
         curvature, vectors = np.linalg.eigh(basis.T @ hessian[np.ix_(free, free)] @ basis)
