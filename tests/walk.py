@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[1]
 OWN = (str(ROOT / "moestat"), str(ROOT / "experiments"))
 
 
-def walk(question: Callable[[], Any]) -> tuple[dict[str, tuple[str, int]], int, int]:
-    """Files entered with the first call into each and its depth, the deepest call, all calls."""
-    entered: dict[str, tuple[str, int]] = {}
+def walk(question: Callable[[], Any]) -> tuple[dict[tuple[str, str], int], int, int]:
+    """Functions called, with their files and depths in order; the deepest call; number of calls."""
+    entered: dict[tuple[str, str], int] = {}
     depth, deepest, calls = 0, 0, 0
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -38,7 +38,7 @@ def walk(question: Callable[[], Any]) -> tuple[dict[str, tuple[str, int]], int, 
         if event == "call":
             depth, calls = depth + 1, calls + 1
             deepest = max(deepest, depth)
-            entered.setdefault(str(Path(path).relative_to(ROOT)), (frame.f_code.co_qualname, depth))
+            entered.setdefault((str(Path(path).relative_to(ROOT)), frame.f_code.co_qualname), depth)
         elif event == "return":
             depth -= 1
 
@@ -115,13 +115,16 @@ def main(words: list[str]) -> None:
         question = QUESTIONS[name]()
         question()
         entered, deepest, calls = walk(question)
-        rooms = {str(Path(path).parent) for path in entered}
+        first: dict[str, tuple[str, int]] = {}
+        for (path, call), depth in entered.items():
+            first.setdefault(path, (call, depth))
+        rooms = {str(Path(path).parent) for path in first}
         print(
-            f"{name:10s} {len(entered):4d} files in {len(rooms)} folders, "
+            f"{name:10s} {len(first):4d} files in {len(rooms)} folders, "
             f"{deepest} calls deep, {calls} calls"
         )
         if "--calls" in words:
-            for path, (call, depth) in entered.items():
+            for path, (call, depth) in first.items():
                 print(f"  {depth:3d}  {path:55s} {call}")
 
 
