@@ -40,9 +40,10 @@ def installed(folder, offered):
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
-@pytest.fixture
-def extended(tmp_path):
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory):
     """An environment in which the page's members are those of an installed package."""
+    tmp_path = tmp_path_factory.mktemp("extended")
     for name, block in FILES.items():
         (tmp_path / f"{name}.py").write_text(block)
     members = {line.split("register(")[1].partition(".")[0]: line for line in LINES}
@@ -152,6 +153,25 @@ def test_a_script_of_ones_own_runs_sweeps_and_reads_their_stores(tmp_path):
         assert "own" in run(environment, "mysweep.py", *arguments, folder=tmp_path)
 
 
+# Further commands, in one process.
+PROGRAM = """
+import json, middles
+from moestat.sweep.cli import app
+from typer.testing import CliRunner
+
+def of(*arguments, code=0):
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code, done.output
+    return done
+
+of("run", "middles.toml", "--executor", "serial", "--out", "again.sqlite")
+shown = [of("rates", name).stdout for name in ("middles.sqlite", "again.sqlite")]
+of("report", "middles.sqlite")
+wrong = " ".join(of("run", "wrong.toml", code=2).stderr.split())
+print(json.dumps([*shown, wrong]))
+"""
+
+
 def test_a_kind_of_sweep_of_ones_own(tmp_path):
     """Run, shown, written, whatever the workers are; a wrong value is refused by its name."""
     (tmp_path / "middles.py").write_text(KIND)
@@ -164,18 +184,11 @@ def test_a_kind_of_sweep_of_ones_own(tmp_path):
 
     told = json.loads(of("run", "middles.toml", "--workers", "2", "--json"))
     assert [(each["done"], each["failed"]) for each in told["curves"]] == [(9, 0), (9, 0)]
-    of("run", "middles.toml", "--workers", "1", "--out", "again.sqlite")
-    shown = of("rates", "middles.sqlite")
+    shown, again, wrong = json.loads(run(environment, "-c", PROGRAM, folder=tmp_path))
     assert "squared error" in shown
-    assert shown == of("rates", "again.sqlite")
-    of("report", "middles.sqlite")
+    assert shown == again
     assert "| 10 | 3 |" in (tmp_path / "middles.md").read_text()
-    command = [sys.executable, "middles.py", "run", "wrong.toml"]
-    wrong = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert wrong.returncode == 2
-    assert "estimate must be one of 'mean', 'median', got 'middle'" in " ".join(
-        wrong.stderr.split()
-    )
+    assert "estimate must be one of 'mean', 'median', got 'middle'" in wrong
 
 
 CONTRACTS = ["tests/test_contracts.py", "tests/kernels/test_derivatives.py"]

@@ -46,24 +46,32 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in imported(path, modules()) if name.startswith("moestat.")}
 
 
-def imported(path: Path, known: Mapping[str, Path]) -> set[str]:
-    """Modules of ours that a file imports, also inside functions, but for types alone not."""
-    tree, found = ast.parse(path.read_text()), set()
+@cache
+def import_statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Imports of a file, also inside functions, but for types alone not."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
     for_types = {
         id(below)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for node in nodes
+        if isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
         for below in ast.walk(node)
     }
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.module:
+    kinds = ast.Import, ast.ImportFrom
+    return tuple(node for node in nodes if isinstance(node, kinds) and id(node) not in for_types)
+
+
+def imported(path: Path, known: Mapping[str, Path]) -> set[str]:
+    """Modules of ours that a file imports."""
+    found = set()
+    for node in import_statements(path):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             # What is no module of a package is a name of its face.
             found |= names | ({node.module} if names - set(known) else set())
-        elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
     return found & set(known)
 
 

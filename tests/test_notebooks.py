@@ -41,10 +41,10 @@ def printed(cell: nbformat.NotebookNode) -> list[str]:
     return pattern("".join(texts))
 
 
-# These train networks or sweep for half a minute, or call nothing that others do not.
-LONG = {"competesmoe", "readings", "expert_count", "growth", "two_eyes", "to_1e14"}
+# In each run: a fit, a whole analysis and a sweep.  The others call what pages and tests call.
+SHORT = {"first_fit", "first_analysis", "from_spec_to_rate"}
 RUN = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem in LONG))
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem not in SHORT))
     for path in NOTEBOOKS
 ]
 

@@ -8,7 +8,15 @@ import sqlite3
 import pytest
 from typer.testing import CliRunner
 
-from moestat.sweep import SweepError, create_store, load_spec, open_cells, open_store, run_cells
+from moestat.sweep import (
+    SweepError,
+    create_store,
+    load_spec,
+    open_cells,
+    open_store,
+    parse_spec,
+    run_cells,
+)
 from moestat.sweep.cli import app
 from moestat.sweep.store.merging import backup
 from moestat.sweep.store.rows import Texts
@@ -17,6 +25,7 @@ from moestat.sweep.store.verification import verify
 from tests.chaos.damage import BEGIN, change_row, flip_field, flipped
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers
+from tests.sweep.conftest import SPEC
 from tests.sweep.older import downgrade
 
 KEY = "em | n=200 | replicate=1"
@@ -29,11 +38,17 @@ def fill(path, spec):
         list(run_cells(spec, store, cells, executor="serial", cell_function=exact_rate))
 
 
-@pytest.fixture
-def path(tmp_path, spec_file):
-    made = tmp_path / "a.sqlite"
-    fill(made, load_spec(spec_file))
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    made = tmp_path_factory.mktemp("filled") / "a.sqlite"
+    fill(made, parse_spec(SPEC))
     return made
+
+
+@pytest.fixture
+def path(tmp_path, filled):
+    """A store of its own."""
+    return shutil.copy(filled, tmp_path / "a.sqlite")
 
 
 def change(path, statement):
@@ -47,18 +62,25 @@ def invoke(*arguments):
     return result
 
 
-@pytest.mark.parametrize("command", READERS)
+DAMAGE = {
+    "a loss": flip_field("loss"),
+    "a byte": lambda row: flipped(row, BEGIN + 3),
+    "the end cut off": lambda row: row[:40],
+    "the last byte": lambda row: flipped(row, len(row) - 1),
+}
+
+
+# Every command and every damage once in each run; figures and pages take a second each.
 @pytest.mark.parametrize(
-    "new",
+    ("command", "damage"),
     [
-        flip_field("loss"),
-        lambda row: flipped(row, BEGIN + 3),
-        lambda row: row[:40],
-        lambda row: flipped(row, len(row) - 1),
+        pytest.param(c, d, marks=[] if c == "status" or d == "a loss" else pytest.mark.slow)
+        for c in READERS
+        for d in DAMAGE
     ],
 )
-def test_a_damaged_row_is_named_left_out_and_told_by_the_exit_code(path, command, new):
-    change_row(path, KEY, new)
+def test_a_damaged_row_is_named_left_out_and_told_by_the_exit_code(path, command, damage):
+    change_row(path, KEY, DAMAGE[damage])
     result = invoke(command, path)
     assert result.exit_code == 3
     assert f"{KEY}: its values are not those that were written" in result.output

@@ -1,4 +1,4 @@
-"""Disturbed sweeps: a short run each time, kills by the dozen with ``pytest -m slow``.
+"""Disturbed sweeps; single disturbances are in each run, by test_interruptions and test_damage.
 
 The long one is `python -m tests.chaos --minutes 30`.
 """
@@ -12,6 +12,7 @@ from tests.chaos.__main__ import run
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
 
 
+@pytest.mark.slow
 def test_a_disturbed_sweep_ends_like_an_undisturbed_one():
     done, compared, failures = run(5, "process", seed=3, kills=2, replicates=40, kind="fit")
     assert failures == []

@@ -144,7 +144,7 @@ CELLS = [
     for way in WAYS
     for training in (True, False)
 ]
-COSTS = {"aot_eager": 20, "inductor": 75}
+COSTS = {"aot_eager": 60, "inductor": 75}
 """Of how many cells one is in each run of the suite, where compiling takes seconds."""
 
 

@@ -215,15 +215,19 @@ def test_a_compiled_layer_is_the_layer_without_a_break(kind, backend):
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.parametrize(
-    "weights",
-    [{"balance": 0.01}, pytest.param({"z": 0.01}, marks=pytest.mark.slow)],
+    ("weights", "backend"),
+    [
+        ({"balance": 0.01}, "aot_eager"),
+        pytest.param({"balance": 0.01}, "inductor", marks=pytest.mark.slow),  # the default
+        pytest.param({"z": 0.01}, "inductor", marks=pytest.mark.slow),
+    ],
     ids=str,
 )
-def test_a_layer_with_one_auxiliary_loss_trains_under_the_default_compiler(weights):
+def test_a_layer_with_one_auxiliary_loss_trains_under_a_compiler(weights, backend):
     """A sum of one term and the term itself, kept for logging, are one tensor to a compiler."""
     layer = SMoE(D, N, 2, 16, **weights)
     plain = copy.deepcopy(layer)
-    for each, call in ((layer, torch.compile(layer)), (plain, plain)):
+    for each, call in ((layer, torch.compile(layer, backend=backend)), (plain, plain)):
         (call(rows()).square().sum() + auxiliary_loss(each)).backward()
     assert set(layer.last.losses) == set(weights)
     for name, expected in plain.named_parameters():
@@ -459,6 +463,7 @@ def _steps_of_a_process(rank, port, steps):
         dist.destroy_process_group()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_distributed_data_parallel_with_and_without_unused_parameters():
     import socket
