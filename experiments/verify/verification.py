@@ -132,7 +132,7 @@ def verify_fact(name: str) -> FactResult:
 
     Examples
     --------
-    >>> verify_fact("router-gradients").confirmed
+    >>> verify_fact("opposite-scores").confirmed
     True
     """
     if name not in FACTS:

@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import pytest
 
 from experiments.atlas.cells import AtlasCell
 from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, order_by_derivatives
@@ -50,21 +51,23 @@ def test_the_shipped_page_comes_from_its_results(tmp_path):
     assert (tmp_path / "theory_atlas.md").read_text() == shipped
 
 
-def test_derivatives_agree_with_the_explorers_orders():
-    """Where the explorer searched at a truth of the papers, derivatives say the same or no more."""
-    for name, told in (
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
         ("softmax-2-order", AT_LEAST),
-        ("softmax-3-order", AT_LEAST),
         ("compete-J1-order", BY_DERIVATIVES),
-        ("compete-32-neurons-order", BY_DERIVATIVES),
-    ):
-        fitted, model, truth = CASES[name].families()
-        size = fitted.n_experts - model.n_experts + 1
-        found = order_by_derivatives(model, truth, size)
-        assert found is not None, name
-        searched = json.loads((FIGURES / "theory_explorer.json").read_text())[name]["exponent"]
-        assert found[1] == told
-        assert abs(searched - found[0]) < 0.15, name
+        pytest.param("softmax-3-order", AT_LEAST, marks=pytest.mark.slow),
+        pytest.param("compete-32-neurons-order", BY_DERIVATIVES, marks=pytest.mark.slow),
+    ],
+)
+def test_derivatives_agree_with_the_explorers_orders(name, told):
+    """Where the explorer searched at a truth of the papers, derivatives say the same or no more."""
+    fitted, model, truth = CASES[name].families()
+    found = order_by_derivatives(model, truth, fitted.n_experts - model.n_experts + 1)
+    assert found is not None
+    searched = json.loads((FIGURES / "theory_explorer.json").read_text())[name]["exponent"]
+    assert found[1] == told
+    assert abs(searched - found[0]) < 0.15
 
 
 def test_classes_under_sigmoid_gates_have_order_two():

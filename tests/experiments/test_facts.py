@@ -15,8 +15,18 @@ from experiments.verify import verify_fact
 from moestat import Uniform, family, total_variation, voronoi_loss
 from moestat.metrics.losses import voronoi_terms
 
+# Seconds each; the pages of each run come from the evidence that is kept of them.
+LONG = {
+    *("class-holds-truth", "polynomial-split", "constant-experts", "shared-weights", "complements"),
+    *("lost-masses", "second-order-classes", "orders", "junction"),
+    "router-gradients",  # tests/experiments/test_verify.py reproduces it by the command
+}
 
-@pytest.mark.parametrize("name", sorted(FACTS))
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(FACTS)],
+)
 def test_every_fact_is_reproduced_alone(name):
     assert verify_fact(name).confirmed
 

@@ -35,7 +35,7 @@ def test_densities_integrate_to_one(kind):
     rng = np.random.default_rng(0)
     for k, d in ((1, 1), (3, 2), (4, 1)):
         family = make(kind, k, d, 3)
-        X = rng.normal(size=(d, 50))
+        X = rng.normal(size=(d, 10))
         # With a dispersion of their own some have tails too long for a sum at larger scales.
         scale = 0.5 if kind[0] in LONG_TAILS else 1.5
         # Beta densities have mass between 1 and the number before it, more at larger scales.

@@ -32,6 +32,12 @@ def test_one_expert_is_estimated_at_the_parametric_rate(line):
     found = explore(family, family, truth, "gaussian-softmax-D", [1e-2, 1e-3, 1e-4])
     assert abs(found.exponent - 1.0) < 0.02
     assert found.verdict == "bounded"
+    rung = found.rungs[0]
+    pair = family.measure(rung.params), family.measure(truth)
+    assert np.isclose(moestat.voronoi_loss(*pair, found.loss), rung.loss)
+    again = moestat.hellinger(family, rung.params, family, truth)
+    assert np.isclose(float(again), rung.distance, rtol=1e-2)
+    assert found.worst_direction
 
 
 @pytest.mark.parametrize(("root", "vanishes"), [(1e-12, False), (1e-17, True)])
@@ -111,6 +117,7 @@ def test_the_softmax_gate_has_the_fourth_order_in_a_cell_of_two():
     assert found.rounding_error() < 1e-4
 
 
+@pytest.mark.slow
 def test_a_worst_measure_can_be_evaluated_again():
     found = run_case("attention-4-linear", starts=1, n_radii=2)
     rung = found.rungs[0]

@@ -14,7 +14,14 @@ from moestat.theory.explorer._model import Model
 from moestat.theory.explorer._nodes import make_nodes
 from moestat.theory.explorer._reference import cell_sizes, references
 
-KINDS = ("softmax-2-order", "mlmoe-2", "mlmoe-3", "attention-1", "compete-32", "compete-v1-42")
+KINDS = [
+    # A normal density, classes and a regression function; compiling is what the others cost.
+    *("softmax-2-order", "mlmoe-2", "attention-1"),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("mlmoe-3", "compete-32", "compete-v1-42")
+    ),
+]
 
 
 def coordinates(name, order, pin=-1, weighted=False, which=0):

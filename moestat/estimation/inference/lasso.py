@@ -302,7 +302,7 @@ def lasso_path(
     --------
     >>> import numpy as np, moestat
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 40))
+    >>> X = rng.normal(size=(100, 5))
     >>> y = np.where(X[:, 0] > 0, 4.0 * X[:, 1], 4.0 - 4.0 * X[:, 2]) + 0.3 * rng.normal(size=100)
     >>> path = moestat.lasso_path("gaussian", X, y, n_experts=2, n_penalties=6, rng=0)
     >>> result = path.best()

@@ -132,7 +132,7 @@ def explore(
     >>> from moestat import family
     >>> F = family("gaussian", gate="softmax", n_experts=1)
     >>> truth = F.pack({"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [0.25]})
-    >>> found = explore(F, F, truth, "gaussian-softmax-D", [1e-2, 1e-3, 1e-4])
+    >>> found = explore(F, F, truth, "gaussian-softmax-D", [1e-2, 1e-3])
     >>> round(found.exponent, 2), found.verdict
     (1.0, 'bounded')
     """
