@@ -76,6 +76,11 @@ def test_without_replicates_there_is_no_bootstrap():
     ("arguments", "options", "message"),
     [
         (([10, 100], [1, 2], [10, 1000], [1, 2]), {"paired": True}, "pairs must have the same n"),
+        (
+            ([10, 100], [1e300, 1], [10, 100], [1e-300, 1]),
+            {"paired": True},
+            "their ratios are beyond the range of float64",
+        ),
         (([10, 100], [1, 2], [10], [1]), {}, "n must hold at least 2 distinct"),
         (([10, 100], [1, 0], [10, 100], [1, 2]), {}, "loss must be positive"),
     ],

@@ -191,3 +191,9 @@ def test_wrong_suffix(tmp_path):
         ValueError, match=r"path must end in \.png, \.pdf or \.svg, got 'rates\.gif'"
     ):
         save_figure(Figure(), tmp_path / "rates.gif")
+
+
+@pytest.mark.parametrize(("n", "loss"), [([0, 10], [1, 1]), ([10, 20], [1, 0]), ([], [])])
+def test_what_has_no_logarithm_is_refused(n, loss):
+    with pytest.raises(ValueError, match="curve 'own' must have positive n and loss"):
+        plot_rates([RateCurve("own", n, loss)])
