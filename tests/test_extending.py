@@ -144,6 +144,7 @@ print([str(w.message) for w in caught])
     assert rest.count("the plug-in broken = broken:GATE is left out: ModuleNotFoundError") == 1
 
 
+@pytest.mark.slow  # a kind of sweep of one's own is a script, too
 def test_a_script_of_ones_own_runs_sweeps_and_reads_their_stores(tmp_path):
     (tmp_path / "hyperbolic.py").write_text(FILES["hyperbolic"])
     (tmp_path / "mysweep.py").write_text(SCRIPT)

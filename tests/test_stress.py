@@ -52,7 +52,7 @@ def test_workers_of_loky(expected):
         assert_same(each, expected)
 
 
-@pytest.mark.parametrize("kernels", ["Nehalem", "Haswell"])
+@pytest.mark.parametrize("kernels", [pytest.param("Nehalem", marks=pytest.mark.slow), "Haswell"])
 def test_other_kernels_of_blas_and_warnings_that_are_errors(expected, kernels):
     environment = os.environ | {"OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
     command = [sys.executable, "-W", "error", "-m", stress]

@@ -102,6 +102,7 @@ def test_ctrl_c_and_sigterm_keep_results_and_say_how_to_go_on(
     assert not out.with_name(out.name + "-wal").exists()
 
 
+@pytest.mark.slow
 def test_the_third_ctrl_c_ends_it_at_once(start, tmp_path):
     out = tmp_path / "stopped.sqlite"
     process = start(out)

@@ -78,8 +78,8 @@ print(F.log_density(theta, [0.5], [1.0])[0])
     ("kind", "edit"),
     [
         pytest.param("gate", "helper", marks=pytest.mark.slow),
-        ("likelihood", "other folder"),
-        pytest.param("expert", "number", marks=pytest.mark.slow),
+        pytest.param("likelihood", "other folder", marks=pytest.mark.slow),
+        ("expert", "number"),
         pytest.param("activation", "code", marks=pytest.mark.slow),
     ],
 )

@@ -126,7 +126,7 @@ def test_specs_are_checked(old, new, message):
         parse_spec(SPEC.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("noise", [0.01, 0.0])
+@pytest.mark.parametrize("noise", [0.01, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_a_report_shows_what_a_regression_truth_allows(tmp_path, noise):
     text = SPEC.replace("noise = 0.01", f"noise = {noise}").replace("n = [400]", "n = [200, 400]")
     spec = parse_spec(text.replace("replicates = 1", "replicates = 2"))
