@@ -18,7 +18,7 @@ from moestat.metrics.losses import voronoi_terms
 # Seconds each; the pages of each run come from the evidence that is kept of them.
 LONG = {
     *("class-holds-truth", "polynomial-split", "constant-experts", "shared-weights", "complements"),
-    *("lost-masses", "second-order-classes", "orders", "junction"),
+    *("lost-masses", "second-order-classes", "orders", "junction", "per-input"),
     "router-gradients",  # tests/experiments/test_verify.py reproduces it by the command
 }
 
