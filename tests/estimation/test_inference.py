@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,14 @@ def test_predictions_of_one_expert(line):
     np.testing.assert_allclose(half, 1.959964 * np.sqrt(ols.ssr / 150), rtol=1e-6)
 
 
+def test_residuals_of_other_rows_are_those_of_the_method(two):
+    _, _, X, y, result = two
+    rows = {"X": X[5:25], "y": y[5:25]}
+    found = quantile_residuals(result, rng=0, **rows)
+    np.testing.assert_array_equal(found, result.quantile_residuals(0, **rows))
+    np.testing.assert_allclose(found, result.quantile_residuals(0)[5:25], rtol=1e-9)
+
+
 def test_prediction_intervals_of_a_mixture_hold_their_share(two):
     _, _, X, y, result = two
     interval = result.get_prediction(X).prediction_interval(0.2)
@@ -152,6 +161,11 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
     small = moestat.fit("gaussian", X[:, :1], y, n_experts=1, rng=0)
     ratio = moestat.lr_test(small, full)
     assert ratio.df == 1
+    lower = replace(
+        full, solution=replace(full.solution, log_likelihood=small.log_likelihood - 1.0)
+    )
+    with pytest.raises(ValueError, match="restricted has a log-likelihood higher by 1: full was"):
+        moestat.lr_test(small, lower)
     expected = 150 * np.log(sm.OLS(y, sm.add_constant(X[:, :1])).fit().ssr / ols.ssr)
     assert ratio.statistic == pytest.approx(expected, rel=1e-6)
     wald = full.wald_test("a[0,1] = 0")
@@ -302,6 +316,7 @@ def test_bootstrap_errors_are_near_those_of_the_information(two, kind):
 def test_bootstrap_does_not_depend_on_threads_and_counts_groups(two):
     result = two[-1]
     one = moestat.bootstrap(result, 8, rng=1, threads=1)
+    np.testing.assert_allclose(one.theta_bse, one.replicates.std(axis=0, ddof=1))
     many = moestat.bootstrap(result, 8, rng=1, threads=2)
     np.testing.assert_array_equal(one.replicates, many.replicates)
     # More than one batch: no resample is lost between batches.
@@ -335,6 +350,19 @@ def test_selection_finds_two_lines(two):
     assert len(chosen.plot().lines) == 4
     with pytest.raises(ValueError, match="criterion must be one of"):
         moestat.select(model, X, y, criterion="dic")
+
+
+@pytest.mark.parametrize(
+    ("k", "said"),
+    [
+        ((1, 2), "bic chooses 2 experts, the largest number that was tried: more may be better"),
+        ((2, 3), "bic chooses 2 experts, the smallest number that was tried: fewer may be better"),
+        ((1, 2, 3), None),
+    ],
+)
+def test_a_choice_at_the_end_of_the_numbers_that_were_tried_is_said(two, k, said):
+    model, _, X, y, _ = two
+    assert moestat.select(model, X, y, k=k, rng=0).edge == said
 
 
 def test_selection_takes_what_fit_takes():

@@ -97,8 +97,6 @@ def _determines(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray
 
     A resample without a level of a factor does not determine its coefficient.
     """
-    if not len(rows):
-        return np.zeros(0, dtype=bool)
     metric = channel_metric(problem, end.theta)
     known = identified(problem.family, end, float(problem.data.weight.sum()), metric)
     return ~known.untold(rows)
