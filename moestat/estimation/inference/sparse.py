@@ -143,7 +143,9 @@ class SparseData:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
             own_rows = replace(data, X=np.ascontiguousarray(X), features=None, formula=None)
-            standard = Settings(rng=rng, prior=self.prior).fit(small, own_rows).standard
+            # One search: the path, not its start, has to be good (`PathRules`).
+            settings = Settings(rng=rng, prior=self.prior, risk=1.0)
+            standard = settings.fit(small, own_rows).standard
         assert standard is not None
         theta = np.zeros(family.n_params)
         used = (slopes_of(small) < 0) | bool(columns)
