@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 __all__ = ["OutOfTimeError", "at_most"]
 
@@ -35,7 +34,7 @@ def at_most(seconds: float) -> Iterator[None]:
     45
     """
 
-    def stop(*_: Any) -> None:
+    def stop(*_: object) -> None:
         raise OutOfTimeError
 
     before = signal.signal(signal.SIGPROF, stop)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import erf
 
 from experiments.claims.kinds import IdentityEvidence
+from moestat.base.types import FloatArray
 from moestat.model.axes import family
 
 __all__ = [
@@ -39,19 +40,20 @@ __all__ = [
 _POINTS = 40
 _STEP, _IMAGINARY = 1e-4, 1e-30
 Point = Mapping[str, float]
-Function = Callable[[Any, Mapping[str, Any]], Any]
+Sides = tuple[np.ndarray, np.ndarray]
+Function = Callable[[FloatArray, Mapping[str, complex]], np.ndarray]
 
 
-def _first(function: Function, name: str, x: Any, point: Point) -> Any:
+def _first(function: Function, name: str, x: FloatArray, point: Point) -> np.ndarray:
     """The derivative in one parameter, to rounding."""
     moved = {**point, name: point[name] + 1j * _IMAGINARY}
     return np.imag(function(x, moved)) / _IMAGINARY
 
 
-def _second(function: Function, first: str, second: str, x: Any, point: Point) -> Any:
+def _second(function: Function, first: str, second: str, x: FloatArray, point: Point) -> np.ndarray:
     """The derivative in two parameters, to about 1e-9."""
 
-    def at(step: float) -> Any:
+    def at(step: float) -> np.ndarray:
         return _first(function, first, x, {**point, second: point[second] + step})
 
     # Fourth order: the error of the plain difference would be that of a wrong equation's sixth
@@ -78,7 +80,7 @@ class Equation:
 
     name: str
     parameters: tuple[str, ...]
-    sides: Callable[[Any, Point], tuple[Any, Any]]
+    sides: Callable[[FloatArray, Point], Sides]
     about: str
 
     def evidence(self) -> IdentityEvidence:
@@ -97,26 +99,26 @@ def _sigmoid(s: Any) -> Any:
     return 1.0 / (1.0 + np.exp(-s))
 
 
-def _inner(x: Any, p: Mapping[str, Any]) -> Any:
+def _inner(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
     return _sigmoid((p["alpha"] * x + p["beta"]) / p["tau"]) * _sigmoid(p["a"] * x + p["b"])
 
 
-def _euclidean(x: Any, p: Mapping[str, Any]) -> Any:
+def _euclidean(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
     away = np.sign(np.real(p["alpha"]) - x) * (p["alpha"] - x)
     return _sigmoid((away + p["beta"]) / p["tau"]) * _sigmoid(p["a"] * x + p["b"])
 
 
-def _quadratic(x: Any, p: Mapping[str, Any]) -> Any:
+def _quadratic(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
     return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * (p["alpha"] * x + p["beta"])
 
 
-def _any_expert(x: Any, p: Mapping[str, Any]) -> Any:
+def _any_expert(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
     """A quadratic gate before an expert of no named family."""
     answer = np.sin(p["eta"] * x) + x**3 + 0.5
     return _sigmoid(p["A"] * x**2 + p["b"] * x + p["c"]) * answer
 
 
-def _zero_gate(x: Any, p: Point) -> tuple[Any, Any]:
+def _zero_gate(x: FloatArray, p: Point) -> Sides:
     at = {**p, "A": 0.0, "b": 0.0}
     mass = _sigmoid(p["c"])
     return _second(_any_expert, "b", "b", x, at), (1.0 - 2.0 * mass) * _first(
@@ -124,27 +126,27 @@ def _zero_gate(x: Any, p: Point) -> tuple[Any, Any]:
     )
 
 
-def _opposite_gates(x: Any, p: Point) -> tuple[Any, Any]:
+def _opposite_gates(x: FloatArray, p: Point) -> Sides:
     turned = {**p, **{name: -p[name] for name in ("A", "b", "c")}}
     return _first(_any_expert, "c", x, p), _first(_any_expert, "c", x, turned)
 
 
-def _gelu(z: Any) -> Any:
+def _gelu(z: np.ndarray) -> np.ndarray:
     return 0.5 * z * (1.0 + erf(z / np.sqrt(2.0)))
 
 
-def _relu(z: Any) -> Any:
+def _relu(z: np.ndarray) -> np.ndarray:
     return z * (np.real(z) > 0.0)
 
 
-def _four_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any, Any]]:
+def _four_atoms(unit: Callable[[np.ndarray], np.ndarray]) -> Callable[[FloatArray, Point], Sides]:
     """Two units with opposite signs against two others, all four under one gate."""
 
-    def gated(x: Any, p: Mapping[str, Any]) -> Any:
+    def gated(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
         score = p["A"] * x**2 + p["b"] * x + p["c"]
         return _sigmoid(score) * unit(p["alpha"] * x + p["beta"])
 
-    def pair(x: Any, p: Point, own: int) -> Any:
+    def pair(x: FloatArray, p: Point, own: int) -> Any:
         alpha, beta = p[f"alpha{own}"], p[f"beta{own}"]
         points = ({**p, "alpha": side * alpha, "beta": side * beta} for side in (1.0, -1.0))
         return sum(_first(gated, "beta", x, point) for point in points)
@@ -152,23 +154,23 @@ def _four_atoms(unit: Callable[[Any], Any]) -> Callable[[Any, Point], tuple[Any,
     return lambda x, p: (pair(x, p, 1), pair(x, p, 2))
 
 
-def _two_weights(x: Any, p: Point) -> tuple[Any, Any]:
+def _two_weights(x: FloatArray, p: Point) -> Sides:
     """The derivative in the output weight, at two weights of one unit."""
 
-    def gated(x: Any, p: Mapping[str, Any]) -> Any:
+    def gated(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
         score = p["A"] * x**2 + p["b"] * x + p["c"]
         return _sigmoid(score) * p["lambda"] * _gelu(p["alpha"] * x + p["beta"])
 
     return _first(gated, "lambda", x, p), _first(gated, "lambda", x, {**p, "lambda": p["second"]})
 
 
-def _shared_derivative(x: Any, p: Point) -> tuple[Any, Any]:
+def _shared_derivative(x: FloatArray, p: Point) -> Sides:
     """The derivative of a linear expert in its intercept, at two experts under one gate."""
     other = {**p, "alpha": p["alpha2"], "beta": p["beta2"]}
     return _first(_quadratic, "beta", x, p), _first(_quadratic, "beta", x, other)
 
 
-def _gates_that_run_into_one(x: Any, p: Point) -> tuple[Any, Any]:
+def _gates_that_run_into_one(x: FloatArray, p: Point) -> Sides:
     """The sum of two gates with one (A, b), and the gate at the sum of their masses."""
     score = p["A"] * x**2 + p["b"] * x
     first, second = (_sigmoid(score + p[name]) for name in ("c1", "c2"))
@@ -176,15 +178,15 @@ def _gates_that_run_into_one(x: Any, p: Point) -> tuple[Any, Any]:
     return first + second, _sigmoid(score + np.log(mass / (1.0 - mass)))
 
 
-def _network(x: Any, p: Mapping[str, Any]) -> Any:
+def _network(x: FloatArray, p: Mapping[str, complex]) -> np.ndarray:
     return p["W2"] * np.log1p(np.exp(p["W1"] * x + p["b"]))
 
 
-def _output_weight(x: Any, p: Point) -> tuple[Any, Any]:
+def _output_weight(x: FloatArray, p: Point) -> Sides:
     return _second(_network, "W2", "b", x, p), _first(_network, "b", x, p) / p["W2"]
 
 
-def _attention_row(x: Any, p: Point) -> tuple[Any, Any]:
+def _attention_row(x: FloatArray, p: Point) -> Sides:
     """The first row of sigmoid attention, and the mixture of Sec. 2.3 on all tokens in one."""
     tokens, width = 3, 2
     rng = np.random.default_rng(int(1e9 * p["seed"]))
@@ -200,8 +202,8 @@ def _attention_row(x: Any, p: Point) -> tuple[Any, Any]:
     return row, np.ravel(mixture)
 
 
-def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tuple[Any, Any]]:
-    def sides(x: Any, p: Point) -> tuple[Any, Any]:
+def _temperature(function: Function, printed: bool) -> Callable[[FloatArray, Point], Sides]:
+    def sides(x: FloatArray, p: Point) -> Sides:
         alpha, beta = (_first(function, name, x, p) for name in ("alpha", "beta"))
         last = p["beta"] * beta if printed else p["beta"] / p["tau"] * beta
         return _first(function, "tau", x, p), -p["alpha"] / p["tau"] * alpha - last
@@ -209,7 +211,7 @@ def _temperature(function: Function, printed: bool) -> Callable[[Any, Point], tu
     return sides
 
 
-def _plain_gate(x: Any, p: Point) -> tuple[Any, Any]:
+def _plain_gate(x: FloatArray, p: Point) -> tuple[Any, np.ndarray]:
     """Class probabilities under plain sigmoid gates, and under modified ones with gamma = 0."""
     gates = [_sigmoid(p[f"alpha{i}"] * x + p[f"beta{i}"]) for i in (1, 2)]
     experts = [_sigmoid(p[f"a{i}"] * x) for i in (1, 2)]
@@ -220,8 +222,8 @@ def _plain_gate(x: Any, p: Point) -> tuple[Any, Any]:
     return plain, modified.probabilities(theta, x)[:, 0]
 
 
-def _mixed(left: tuple[str, str], right: tuple[str, str]) -> Callable[..., tuple[Any, Any]]:
-    def sides(x: Any, p: Point) -> tuple[Any, Any]:
+def _mixed(left: tuple[str, str], right: tuple[str, str]) -> Callable[..., Sides]:
+    def sides(x: FloatArray, p: Point) -> Sides:
         return _second(_quadratic, *left, x, p), _second(_quadratic, *right, x, p)
 
     return sides

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import UnknownNameError
+from moestat.base.types import FloatArray
 from moestat.model.axes import family
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
@@ -63,7 +64,7 @@ class Case:
     setting: str
     truth: Mapping[str, Any]
     n_experts: int
-    loss: str | Mapping[str, Any]
+    loss: str | Mapping[str, object]
     radii: tuple[float, float, int]
     expected: str
     band: tuple[float, float] | None = None
@@ -73,7 +74,7 @@ class Case:
     expert_splits: bool = False
     design: Design = field(default_factory=lambda: Uniform(-2.0, 2.0))
 
-    def families(self) -> tuple[Family, Family, Any]:
+    def families(self) -> tuple[Family, Family, FloatArray]:
         """Fitted family, true family and packed truth."""
         options = dict(self.truth)
         likelihood, blocks = options.pop("likelihood"), options.pop("blocks")
@@ -143,13 +144,13 @@ def run_case(
     )
 
 
-def _gaussian(gate: str, **blocks: Any) -> dict[str, Any]:
+def _gaussian(gate: str, **blocks: object) -> dict[str, object]:
     """Two lines that cross, as in the experiments on Gaussian experts."""
     lines = {"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]}
     return {"likelihood": "gaussian", "gate": gate, "blocks": {**blocks, **lines}}
 
 
-def _network(gate: str, **blocks: Any) -> dict[str, Any]:
+def _network(gate: str, **blocks: object) -> dict[str, object]:
     """Two networks with one hidden unit each."""
     units = {"W1": [[[1.5]], [[-1.0]]], "b1": [[0.5], [0.3]], "W2": [[1.5], [-1.2]]}
     return {
@@ -160,7 +161,7 @@ def _network(gate: str, **blocks: Any) -> dict[str, Any]:
     }
 
 
-def _neurons() -> dict[str, Any]:
+def _neurons() -> dict[str, object]:
     """Two GELU neurons without output weight, at the networks' slopes and intercepts."""
     units = {"alpha": [[1.5], [-1.0]], "beta": [0.5, 0.3]}
     return {
@@ -171,13 +172,13 @@ def _neurons() -> dict[str, Any]:
     }
 
 
-def _classes(gate: str, **blocks: Any) -> dict[str, Any]:
+def _classes(gate: str, **blocks: list[Any]) -> dict[str, object]:
     """Classes with two experts; a and b have one row per expert and one column per class."""
     count = len(blocks["b"][0])
     return {"likelihood": "multinomial", "gate": gate, "n_classes": count, "blocks": blocks}
 
 
-def _attention(gate: str, expert: Mapping[str, Any], **blocks: Any) -> dict[str, Any]:
+def _attention(gate: str, expert: Mapping[str, object], **blocks: object) -> dict[str, object]:
     return {"likelihood": "least-squares", "gate": gate, "expert": expert, "blocks": blocks}
 
 

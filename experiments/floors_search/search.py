@@ -35,7 +35,7 @@ _STREAM = 51
 """Draws apart from those of the shipped starts."""
 
 
-def search(spec: Spec, cell: Cell) -> dict[str, Any]:
+def search(spec: Spec, cell: Cell) -> dict[str, object]:
     """Fit a cell by its shipped starts, and then from a pool of independent ones.
 
     Heights are sums over rows of differences to the truth's log-density, so that at n = 1e14, where
@@ -103,7 +103,7 @@ def _height(end: MoEResults, X: FloatArray, y: Any, weight: FloatArray, base: Fl
     return math.fsum(weight * (end.family.log_density(end.params, X, y) - base))
 
 
-def _cells(spec: Spec, cell: Cell, end: MoEResults) -> list[dict[str, Any]]:
+def _cells(spec: Spec, cell: Cell, end: MoEResults) -> list[dict[str, object]]:
     """Size and largest errors of each Voronoi cell of several atoms."""
     curve = spec.curve(cell.curve)
     truth, target = spec.scored(curve), spec.target(curve)

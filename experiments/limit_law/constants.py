@@ -54,7 +54,7 @@ _SAME, _EXACT = 1e-3, 1e-8
 _NAME = "limit_law_constants"
 
 
-def constants(m: int) -> list[dict[str, Any]]:
+def constants(m: int) -> list[dict[str, object]]:
     """The shapes with the largest C_(2m+1), by floor and sign.
 
     Parameters
@@ -153,7 +153,7 @@ def _is_shape(m: int, sign: int, floor: float, shape: FloatArray) -> bool:
     return bool(apart and allowed and np.abs(_equations(m, sign, shape)).max() < _EXACT)
 
 
-def _told(m: int, sign: int, shape: FloatArray, reached: int, ended: int) -> dict[str, Any]:
+def _told(m: int, sign: int, shape: FloatArray, reached: int, ended: int) -> dict[str, object]:
     unit = scales(2 * m)[-1] ** (1.0 / (2 * m))
     last = coefficients(shape, 2 * m + 1)[0][-1] * scales(2 * m + 1)[-1]
     return {

@@ -26,7 +26,7 @@ from moestat.theory.identifiability import (
 LINEAR = {"name": "polynomial", "degree": 1}
 
 
-def neuron(activation: str, weighted: bool = True) -> dict[str, Any]:
+def neuron(activation: str, weighted: bool = True) -> dict[str, object]:
     """An expert with one hidden unit."""
     return {"name": "activation", "activation": activation, "weighted": weighted}
 

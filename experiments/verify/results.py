@@ -88,7 +88,7 @@ class CheckResult:
             return f"floored masses, {self.check.curve.partition(',')[0]}"
         return self.check.case if isinstance(self.check, (Bound, Exponent, Far, Orbit)) else ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         missing = isinstance(self.evidence, Missing)
         return {
@@ -125,7 +125,7 @@ class FactResult:
         """Whether every check sees it."""
         return self.fact.confirmed([result.outcome for result in self.checks])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         fact = self.fact
         return {
@@ -197,7 +197,7 @@ class ClaimResult:
         open_ = [r for r in self.checks if r.shortfall and r.check.required] or self.checks
         return "; ".join([*lost, *(f"{r.check.name}: {r.shortfall}" for r in open_ if r.shortfall)])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         claim = self.claim
         return {
@@ -266,7 +266,7 @@ class Verification:
         }
         return dict(Counter(lost.values()))
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> dict[str, object]:
         """What was found, by check; `restored` makes a verification of it."""
         found = [*self.facts, *self.results]
         results = {each.check.name: each for one in found for each in one.checks}
@@ -293,7 +293,7 @@ class Verification:
 
         return put_together(CLAIMS.values(), FACTS.values(), result, kept["quick"], 0.0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         from moestat import __version__
 

@@ -51,6 +51,34 @@ class TableLike(Protocol):
         ...
 
 
+class Law(Protocol):
+    """The distribution of a response, as frozen in scipy.stats, or several of one shape."""
+
+    def cdf(self, y: float | FloatArray, /) -> FloatArray:
+        """Probabilities up to y."""
+        ...
+
+    def sf(self, y: float | FloatArray, /) -> FloatArray:
+        """Probabilities above y."""
+        ...
+
+    def ppf(self, q: float | FloatArray, /) -> FloatArray:
+        """Quantiles."""
+        ...
+
+    def mean(self) -> FloatArray:
+        """Means."""
+        ...
+
+    def std(self) -> FloatArray:
+        """Standard deviations."""
+        ...
+
+    def support(self) -> tuple[float | FloatArray, float | FloatArray]:
+        """The least and the largest response."""
+        ...
+
+
 @dataclass(frozen=True)
 class Channel:
     """One predictor of an atom, linear in its parameters: ``eta = c + b' x + x' A x``.
@@ -269,7 +297,7 @@ class Likelihood:
     """``moments(eta)``: mean and standard deviation, where they are not location and scale."""
     link: Callable[..., FloatArray] | None = field(default=None, repr=False)
     """``link(mean)``: the predictor of a mean; None where they are the same."""
-    law: Callable[..., Any] | None = field(default=None, repr=False)
+    law: Callable[..., Law] | None = field(default=None, repr=False)
     """``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
     frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None for
     normal responses and classes."""

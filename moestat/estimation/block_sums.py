@@ -43,7 +43,7 @@ def added(one: Any, other: Any) -> Any:
     return one + other
 
 
-def sum_of(values: Iterable[Any]) -> Any:
+def sum_of(values: Iterable[T | None]) -> T | None:
     """The sum of values in their order; None if there are none, or if all are None.
 
     Examples
@@ -54,7 +54,7 @@ def sum_of(values: Iterable[Any]) -> Any:
     return reduce(added, values, None)
 
 
-def sum_in_tree(values: Iterable[Any]) -> Any:
+def sum_in_tree(values: Iterable[T | None]) -> T:
     """The sum of values as they come, added as a tree.
 
     Examples
@@ -86,7 +86,7 @@ def sum_in_tree(values: Iterable[Any]) -> Any:
     return levels[-1][0]
 
 
-def sum_on_workers(summands: Sequence[Any], client: Any, watch: Watch[Any]) -> Any:
+def sum_on_workers(summands: Sequence[object], client: Any, watch: Watch[Any]) -> Any:
     """The sum of delayed values of dask, which its workers add as the same tree.
 
     Parameters
@@ -103,7 +103,7 @@ def sum_on_workers(summands: Sequence[Any], client: Any, watch: Watch[Any]) -> A
 
     add = delayed(sum_of, pure=False)
 
-    def above(sums: Sequence[Any]) -> list[Any]:
+    def above(sums: Sequence[object]) -> list[Any]:
         return [add(list(sums[at : at + _NEIGHBOURS])) for at in range(0, len(sums), _NEIGHBOURS)]
 
     first = sums = above(summands)

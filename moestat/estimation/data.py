@@ -348,7 +348,7 @@ def _check_model(model: object, options: Mapping[str, object]) -> bool:
             "family: a list must hold the name, or a table with the name, of a likelihood for each"
             f" response; got {short(model)}"
         )
-    if isinstance(model, Mapping) and "name" not in model and not is_by_expert(model):
+    if is_mapping(model) and "name" not in model and not is_by_expert(model):
         raise ValueError(
             f"family: a table of a likelihood needs a name, {', '.join(LIKELIHOODS)}, or a list of"
             f" experts; got {short(model)}"

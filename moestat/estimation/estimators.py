@@ -51,9 +51,9 @@ class _MoEEstimator(BaseEstimator):
     """Common part of both estimators: read the data, fit, keep the results without the data."""
 
     n_experts: int = 2
-    gate: str | Mapping[str, Any] = "softmax"
-    expert: str | Mapping[str, Any] = "linear"
-    solver: str | Mapping[str, Any] | Solver | None = None
+    gate: str | Mapping[str, object] = "softmax"
+    expert: str | Mapping[str, object] = "linear"
+    solver: str | Mapping[str, object] | Solver | None = None
     starts: Sequence[StartRule] | None = None
     n_starts: int | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
@@ -85,7 +85,7 @@ class _MoEEstimator(BaseEstimator):
 
     def _fit(
         self,
-        likelihood: str | Mapping[str, Any] | Sequence[Any],
+        likelihood: str | Mapping[str, object] | Sequence[object],
         X: ArrayLike | TableLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
@@ -220,7 +220,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
     True
     """
 
-    likelihood: str | Mapping[str, Any] | Sequence[Any] = "gaussian"
+    likelihood: str | Mapping[str, object] | Sequence[object] = "gaussian"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

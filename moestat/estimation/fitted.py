@@ -63,7 +63,7 @@ class Fitted:
     # the rows of a fit to blocks, or to a source, which methods read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """State of copies in other processes, without the source, which may hold open files."""
         return {**self.__dict__, "source": None}
 

@@ -41,7 +41,7 @@ __all__ = ["Settings", "fit", "fit_many"]
 
 @door()
 def fit(
-    family: Family | str | Mapping[str, Any] | Sequence[Any],
+    family: Family | str | Mapping[str, object] | Sequence[object],
     X: ArrayLike | TableLike | Inputs,
     y: ArrayLike | TableLike | Column | Columns,
     *,
@@ -57,10 +57,10 @@ def fit(
     compress: str | None = None,
     prior: Prior | str | None = None,
     groups: ArrayLike | Column | None = None,
-    classes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    classes: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
     missing: str = "raise",
     resolution: float | Sequence[float] | None = None,
-    random: str | Sequence[str | int] | Mapping[str, Any] | None = None,
+    random: str | Sequence[str | int] | Mapping[str, object] | None = None,
     verbose: bool = False,
     **model: Any,
 ) -> MoEResults:

@@ -38,8 +38,8 @@ __all__ = ["fit_formula", "shared_source"]
 @door()
 def fit_formula(
     formula: str | Mapping[Any, str],
-    data: Any,
-    family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
+    data: object,
+    family: str | Mapping[str, object] | Sequence[object] = "gaussian",
     *,
     n_experts: int | None = None,
     weights: str | None = None,
@@ -164,7 +164,7 @@ def fit_formula(
     return replace(result, data=replace(result.data, **fields_of_data))
 
 
-def source_of(data: Any) -> Source | SharedSource | None:
+def source_of(data: object) -> Source | SharedSource | None:
     """The source if the data are read in parts; None if all rows are in memory."""
     if isinstance(data, SharedSource):
         return data
@@ -189,14 +189,14 @@ def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mappin
 
 def read_formula(
     formula: str | Mapping[Any, str],
-    data: Any,
-    family: Any,
+    data: object,
+    family: object,
     weights: str | None,
     offset: str | None,
     groups: str | None,
     missing: str,
     scope: Mapping[str, object] | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> tuple[Inputs, Column | Columns, dict[str, Any], dict[str, Any]]:
     """Inputs, response and further arguments of `moestat.fit`, and further fields of its `Data`.
 
@@ -235,7 +235,7 @@ def read_formula(
 
 
 def _complete(
-    data: Any, names: Sequence[str], missing: str
+    data: object, names: Sequence[str], missing: str
 ) -> tuple[Table, NDArray[np.bool_] | None]:
     """The rows of the named columns without missing values; their mask if any row is left out."""
     if missing == "raise":

@@ -99,7 +99,7 @@ class _Total(float):
 class _Shares(np.ndarray):
     """Posterior probabilities for the data of the fit; a call returns those for other data."""
 
-    elsewhere: Callable[..., Any]
+    elsewhere: Callable[..., object]
 
     def __call__(
         self,

@@ -22,12 +22,12 @@ _FORM = (
 _LIKELIHOODS = ("gaussian", "poisson", "binomial")
 
 
-def random_likelihood(model: Any, random: Any, features: Sequence[str] | None, d: int) -> Any:
+def random_likelihood(model: object, random: object, features: Sequence[str] | None, d: int) -> Any:
     """The table of the normal likelihood with the effects that `random` names.
 
     `features` are the names of the d inputs, None for inputs without names.
     """
-    table: Mapping[str, Any] = model if is_mapping(model) else {"name": model}
+    table: Mapping[str, object] = model if is_mapping(model) else {"name": model}
     if not isinstance(table.get("name"), str) or table["name"] not in _LIKELIHOODS:
         raise ValueError(
             "random: random effects are available for the likelihood 'gaussian', and a random"

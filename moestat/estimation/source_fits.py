@@ -80,14 +80,14 @@ _OPTIONS = (
 def fit_source(
     formula: str | Mapping[Any, str],
     source: Source | SharedSource,
-    family: Any,
+    family: object,
     n_experts: int | None,
     weights: str | None,
     offset: str | None,
     groups: str | None,
     missing: str,
     scope: Mapping[str, object] | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     known: Sequence[str],
     resume: str | Path | None = None,
 ) -> MoEResults:
@@ -204,7 +204,7 @@ class SharedSource:
                 self.cache[key] = chosen, _survey(chosen, *how, seed, missing, threads)
         return self.cache[key]
 
-    def memory_of(self, request: FormulaRequest) -> dict[str, Any]:
+    def memory_of(self, request: FormulaRequest) -> dict[str, object]:
         """The results of passes over the design of a formula."""
         return self.cache.setdefault(("design", request.formula, request.groups), {})
 

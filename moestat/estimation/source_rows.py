@@ -110,7 +110,7 @@ def _raise_refusals() -> Iterator[None]:
 def _answered(
     result: Predicting,
     reader: Reader,
-    answer: Callable[..., Any],
+    answer: Callable[..., object],
     seed: int | None,
     number: int,
     block: Block,

@@ -102,7 +102,7 @@ def _gelu_reference(s):
     return s * (1 + erf(s / np.sqrt(2))) / 2
 
 
-REFERENCES: dict[str, Callable[..., Any]] = {
+REFERENCES: dict[str, Callable[..., np.ndarray]] = {
     "softplus": log1p_exp,
     "sigmoid": lambda s: np.exp(log_sigmoid(s)),
     "relu": lambda s: np.where(s.real > 0, s, 0),

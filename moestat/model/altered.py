@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, FloatArray, Law, Likelihood
 from moestat.model.reference import apart
 from moestat.model.responses import draw_by_quantiles, likelihood_of_counts
 
@@ -80,7 +80,7 @@ def with_zero(
     base: Likelihood,
     name: str,
     block: Callable[..., None],
-    reference: Callable[..., Any],
+    reference: Callable[..., np.ndarray],
     parts: Callable[..., tuple[FloatArray, FloatArray]],
     source: str,
     ends: tuple[str, str],
@@ -93,7 +93,7 @@ def with_zero(
     assert base.law is not None
     law_of = base.law
 
-    def law(eta: FloatArray) -> Any:
+    def law(eta: FloatArray) -> Law:
         """The distribution at predictors (..., q, n)."""
         from scipy.special import expit
 

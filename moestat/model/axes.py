@@ -64,19 +64,19 @@ def _check_pairing(gate: Gate, expert: Expert, likelihood: Likelihood) -> None:
 
 @door()
 def family(
-    likelihood: str | Mapping[str, Any] | Likelihood | Sequence[Any] = "multinomial",
+    likelihood: str | Mapping[str, object] | Likelihood | Sequence[object] = "multinomial",
     *,
-    gate: str | Mapping[str, Any] | Gate = "sigmoid",
-    expert: str | Mapping[str, Any] | Expert = "linear",
+    gate: str | Mapping[str, object] | Gate = "sigmoid",
+    expert: str | Mapping[str, object] | Expert = "linear",
     n_experts: int | None = None,
     n_features: int = 1,
     n_classes: int | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     gate_inputs: Iterable[int] | None = None,
-    expert_inputs: Iterable[Any] | None = None,
+    expert_inputs: Iterable[object] | None = None,
     offset: int | None = None,
-    equal: str | Iterable[str] | Mapping[str, Any] = (),
-    fixed: Mapping[str, Any] | None = None,
+    equal: str | Iterable[str] | Mapping[str, object] = (),
+    fixed: Mapping[str, object] | None = None,
 ) -> Family:
     """Build a family of mixtures of experts from its likelihood, gate and expert.
 
@@ -239,9 +239,9 @@ def _known_by_expert(likelihood: Likelihood) -> list[Constraint]:
 
 def _box_of(
     chosen: tuple[Gate, Expert, Likelihood], bounds: Mapping[str, tuple[float, float]]
-) -> dict[str, Any]:
+) -> dict[str, tuple[float, float]]:
     """The compact parameter space: the axes' own bounds, or those given, checked."""
-    box: dict[str, Any] = {name: pair for axis in chosen for name, pair in axis.bounds.items()}
+    box = {name: pair for axis in chosen for name, pair in axis.bounds.items()}
     logs = {channel.intercept for channel in chosen[2].channels if channel.log}
     for name, pair in bounds.items():
         if name not in box:
@@ -258,7 +258,7 @@ def _box_of(
     return box
 
 
-def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[str, Any]]:
+def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[str, object]]:
     """Blocks of the likelihood that are one parameter of all experts, and other constraints."""
     if is_mapping(equal):
         return [], dict(equal)
@@ -270,7 +270,9 @@ def _split_equal(likelihood: Likelihood, equal: Any) -> tuple[list[str], dict[st
     return [n for n in names if n in shareable], {n: True for n in names if n not in shareable}
 
 
-def _constrained(unconstrained: Family, equal: Mapping[str, Any], fixed: Any) -> Family:
+def _constrained(
+    unconstrained: Family, equal: Mapping[str, object], fixed: Mapping[str, object] | None
+) -> Family:
     """The family with coefficients that are equal or known."""
     if not equal and fixed is None:
         return unconstrained

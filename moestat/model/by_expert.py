@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.registry import configured, table_of
-from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Likelihood, Units
+from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Law, Likelihood, Units
 from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.compiler.jit import device
 from moestat.model.components import COMPONENTS
@@ -42,7 +42,7 @@ _WHICH = "law"
 """Block of the channel that says which likelihood an atom has."""
 
 
-def is_by_expert(given: Any) -> bool:
+def is_by_expert(given: object) -> bool:
     """Whether a table is that of likelihoods by expert, ``{"experts": [...]}``."""
     return is_mapping(given) and "experts" in given
 
@@ -55,7 +55,7 @@ class Choices:
     law_of_expert: tuple[int, ...]  # position in `laws` for each expert
 
     @property
-    def tables(self) -> list[Any]:
+    def tables(self) -> list[str | dict[str, Any]]:
         """The name or table of the likelihood of each expert."""
         return [table_of(self.laws[j]) for j in self.law_of_expert]
 
@@ -127,7 +127,7 @@ class Choices:
         """Position in `laws` (..., n) of the likelihood that predictors (..., q, n) belong to."""
         return np.rint(np.real(eta[..., -1, :])).astype(np.int64)
 
-    def split(self, eta: FloatArray) -> list[tuple[Any, Likelihood, FloatArray]]:
+    def split(self, eta: FloatArray) -> list[tuple[np.ndarray, Likelihood, FloatArray]]:
         """Masks (..., n) of the entries of each likelihood, with its predictors (q, m)."""
         at, pieces = self._at(eta), []
         for j, law in enumerate(self.laws):
@@ -166,7 +166,9 @@ class Choices:
             y[mask] = law.draw(predictors, rng)
         return y
 
-    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Encoded) -> Any:
+    def reference(
+        self, predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+    ) -> np.ndarray:
         """Log-densities (k, n) of y from predictors (k, n) and the blocks."""
         rows = []
         for i, mean in enumerate(predictors):
@@ -206,7 +208,7 @@ class Mixed:
     """Distributions of several kinds, entry by entry, as frozen in scipy.stats."""
 
     shape: tuple[int, ...]
-    pieces: tuple[tuple[Any, Any], ...]  # masks of the entries, and their distributions
+    pieces: tuple[tuple[np.ndarray, Law], ...]  # masks of the entries, and their distributions
 
     def _each(self, name: str, *values: ArrayLike) -> FloatArray:
         given = [np.broadcast_to(np.asarray(value), self._joint_shape(value)) for value in values]
@@ -263,18 +265,18 @@ class Mixed:
         return draw_by_quantiles(self.ppf, self.shape, size, random_state)
 
 
-def mixed_law(law: Likelihood) -> Callable[[FloatArray], Any]:
+def mixed_law(law: Likelihood) -> Callable[[FloatArray], Law]:
     """The distribution of a likelihood at predictors (..., q, n), also of a normal one."""
     return _normal if law.law is None else law.law
 
 
-def _normal(eta: FloatArray) -> Any:
+def _normal(eta: FloatArray) -> Law:
     from scipy.stats import norm
 
     return norm(eta[..., 0, :], np.exp(0.5 * eta[..., 1, :]))
 
 
-def by_expert(tables: Any) -> Likelihood:
+def by_expert(tables: object) -> Likelihood:
     """The likelihood of one response whose experts have different ones, by a list of these.
 
     Raises

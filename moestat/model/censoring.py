@@ -160,7 +160,7 @@ def decay_up(x):
     return exp(x if x < _STEEPEST else _STEEPEST)
 
 
-def bounds_of(y: ArrayLike) -> tuple[Any, Any]:
+def bounds_of(y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds (n,) of responses (n,) or (n, 2); equal for those that are known."""
     values = as_plain_array("y", y)
     if values.ndim == 1:

@@ -9,13 +9,13 @@ Source: a uniform component for noise: Banfield and Raftery (1993), Sec. 5; Henn
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from moestat.base.registry import Registry
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, Encoded, FloatArray, Law, Likelihood, Units
 from moestat.base.validate import positive_int, real_in
 from moestat.compiler.jit import device
 from moestat.compiler.math import log
@@ -54,13 +54,15 @@ def _uniform_spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return 0.5 * (low + high), (high - low) / np.sqrt(12.0)
 
 
-def _uniform_law(eta: FloatArray) -> Any:
+def _uniform_law(eta: FloatArray) -> Law:
     from scipy.stats import uniform
 
     return uniform(eta[..., 1, :], eta[..., 2, :] - eta[..., 1, :])
 
 
-def _uniform_reference(predictors: Any, blocks: Any, y: Any) -> Any:
+def _uniform_reference(
+    predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+) -> np.ndarray:
     low, high = (np.real(blocks[name])[:, None] for name in ("low", "high"))
     slack = _SLACK * (high - low)
     inside = (y >= low - slack) & (y <= high + slack)
@@ -148,7 +150,9 @@ def _point_spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return eta[..., 1, :], 0.0 * eta[..., 1, :]
 
 
-def _point_reference(predictors: Any, blocks: Any, y: Any) -> Any:
+def _point_reference(
+    predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+) -> np.ndarray:
     same = y == np.real(blocks["at"])[:, None]
     return np.where(same, 0.0, IMPOSSIBLE) + 0.0 * predictors
 

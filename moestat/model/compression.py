@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -339,7 +338,7 @@ def _recurrence(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _group_ties(
-    X: FloatArray, y: FloatArray, weight: FloatArray, n_rows: int, dtype: np.dtype[Any]
+    X: FloatArray, y: FloatArray, weight: FloatArray, n_rows: int, dtype: np.dtype[np.generic]
 ) -> Compressed:
     """Equal rows as one."""
     rows, owner = np.unique(np.vstack([X, y]).T, axis=0, return_inverse=True)

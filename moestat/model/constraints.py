@@ -43,7 +43,7 @@ class Constraint:
     heading: str = field(default="", compare=False)
 
     @property
-    def table(self) -> list[Any]:
+    def table(self) -> list[object]:
         """What `constraint_of` makes it of, ready for JSON."""
         parts = [None if part is None else list(part) for part in (self.inputs, self.experts)]
         return [self.block, *parts, self.value]
@@ -76,7 +76,9 @@ def joined(sets: Iterable[IntArray]) -> list[IntArray]:
     return [np.array(sorted(known)) for known in disjoint if len(known) > 1]
 
 
-def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
+def equal_of(
+    given: Mapping[str, object], known: Mapping[str, int | None], k: int
+) -> list[Constraint]:
     """What ``equal=`` says of blocks: sets of experts, or of inputs, with equal coefficients.
 
     `known` has the number of inputs of each block, None without any.
@@ -84,7 +86,7 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     constraints: list[Constraint] = []
     for block, sets in given.items():
         d = _inputs_of("equal", block, known)
-        listed: list[Any] = [{}] if sets is True else _sets(block, sets)
+        listed: list[object] = [{}] if sets is True else _sets(block, sets)
         for entry in listed:
             table: Mapping[Any, Any] = entry if is_mapping(entry) else {"experts": entry}
             if extra := set(table) - {"inputs", "experts"}:
@@ -102,7 +104,9 @@ def equal_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     return constraints
 
 
-def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) -> list[Constraint]:
+def fixed_of(
+    given: Mapping[str, object], known: Mapping[str, int | None], k: int
+) -> list[Constraint]:
     """What ``fixed=`` says of blocks: values of coefficients.
 
     A number for all, or a table of numbers by expert or by expert and input, None for all of them.
@@ -127,8 +131,8 @@ def fixed_of(given: Mapping[str, Any], known: Mapping[str, int | None], k: int) 
     return constraints
 
 
-def _sets(block: str, sets: object) -> list[Any]:
-    entries: list[Any] = list(sets) if is_sequence(sets) else []
+def _sets(block: str, sets: object) -> list[object]:
+    entries: list[object] = list(sets) if is_sequence(sets) else []
     if not entries or not all(isinstance(entry, (list, tuple, set, Mapping)) for entry in entries):
         raise ValueError(
             f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
@@ -228,7 +232,7 @@ def named(given: object, features: Sequence[str] | None) -> Any:
     return {block: of_block(values) for block, values in given.items()}
 
 
-def _keys(key: object, features: Sequence[str] | None) -> list[Any]:
+def _keys(key: object, features: Sequence[str] | None) -> list[object]:
     """Keys (expert, input) of a table of values, one for each column of a factor."""
     if isinstance(key, str):
         key = (None, key)

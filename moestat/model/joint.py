@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured, table_of
-from moestat.base.types import Expert, FloatArray, Likelihood, Part, Symmetry
+from moestat.base.types import Channel, Expert, FloatArray, Likelihood, Part, Symmetry
 from moestat.base.validate import is_mapping, is_sequence, positive_int
 from moestat.model.by_expert import by_expert, is_by_expert
 from moestat.model.likelihoods import LIKELIHOODS
@@ -121,12 +121,12 @@ def expert_of(expert: Expert, likelihood: Likelihood) -> Expert:
         )
     experts = [renamed(expert, one.blocks(expert.bounds)) for one in parts]
 
-    def channels(n_features: int, n_responses: int | None) -> tuple[Any, ...]:
+    def channels(n_features: int, n_responses: int | None) -> tuple[Channel, ...]:
         """The predictors of all responses, response by response."""
         pairs = zip(experts, parts, strict=True)
         return tuple(c for each, one in pairs for c in each.channels(n_features, one.n_responses))
 
-    def reference(blocks: Mapping[str, Any], X: FloatArray) -> Any:
+    def reference(blocks: Mapping[str, np.ndarray], X: FloatArray) -> np.ndarray:
         """Predictors (k, Q, n)."""
         predictors = [
             each.reference({name: blocks[name] for name in each.bounds}, X) for each in experts

@@ -7,12 +7,10 @@ parameters, so that a complex step gives derivatives to full precision.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from moestat.base.types import Encoded, FloatArray
+from moestat.base.types import Encoded, Expert, FloatArray, Gate
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.model.reference import log_sum_exp
@@ -29,23 +27,23 @@ __all__ = [
 ]
 
 
-def _blocks_of(member: Any, blocks: dict[str, Any]) -> dict[str, Any]:
+def _blocks_of(member: Gate | Expert, blocks: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The blocks of one member of an axis."""
     return {name: blocks[name] for name in member.bounds}
 
 
-def predictors(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
+def predictors(family: Family, blocks: dict[str, np.ndarray], X: FloatArray) -> np.ndarray:
     """Mean (k, n), or predictors (k, q, n), of each expert."""
     return family.expert.reference(_blocks_of(family.expert, blocks), X)
 
 
-def _top(scores: Any, n_active: int) -> Any:
+def _top(scores: np.ndarray, n_active: int) -> np.ndarray:
     """All below the largest scores at -inf; ties with the last of these stay."""
-    threshold = np.sort(scores.real, axis=0)[::-1][:n_active][-1]
-    return np.where(scores.real >= threshold, scores, -np.inf)
+    threshold = np.sort(np.real(scores), axis=0)[::-1][:n_active][-1]
+    return np.where(np.real(scores) >= threshold, scores, -np.inf)
 
 
-def gate_scores(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
+def gate_scores(family: Family, blocks: dict[str, np.ndarray], X: FloatArray) -> np.ndarray:
     """Log-scores (k, n); X is (n, d)."""
     gate = family.gate
     means = predictors(family, blocks, X) if gate.reads_response else None
@@ -53,19 +51,21 @@ def gate_scores(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
     return scores if gate.n_active is None else _top(scores, gate.n_active)
 
 
-def weights(family: Family, blocks: dict[str, Any], X: FloatArray) -> Any:
+def weights(family: Family, blocks: dict[str, np.ndarray], X: FloatArray) -> np.ndarray:
     """Weights (k, n) of the atoms."""
     scores = gate_scores(family, blocks, X)
     return np.exp(scores - log_sum_exp(scores)) if family.gate.normalised else np.exp(scores)
 
 
-def regression(family: Family, theta: NDArray[Any], X: FloatArray) -> Any:
+def regression(family: Family, theta: np.ndarray, X: FloatArray) -> np.ndarray:
     """Regression function (n,) of a possibly complex packed vector."""
     blocks = blocks_of(family, theta)
     return (weights(family, blocks, X) * predictors(family, blocks, X)).sum(axis=0)
 
 
-def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, y: Encoded) -> Any:
+def expert_log_densities(
+    family: Family, blocks: dict[str, np.ndarray], X: FloatArray, y: Encoded
+) -> np.ndarray:
     """``log f_i(y | x)`` (k, n); y holds labels 1..K or real responses."""
     assert family.likelihood.reference is not None
     if not family.likelihood.parts:
@@ -73,13 +73,15 @@ def expert_log_densities(family: Family, blocks: dict[str, Any], X: FloatArray, 
     return family.likelihood.reference(predictors(family, blocks, X), blocks, y)
 
 
-def log_density(family: Family, blocks: dict[str, Any], X: FloatArray, y: Encoded) -> Any:
+def log_density(
+    family: Family, blocks: dict[str, np.ndarray], X: FloatArray, y: Encoded
+) -> np.ndarray:
     """``log p(y | x)`` (n,)."""
     scores = gate_scores(family, blocks, X)
     return log_sum_exp(scores + expert_log_densities(family, blocks, X, y)) - log_sum_exp(scores)
 
 
-def blocks_of(family: Family, theta: NDArray[Any]) -> dict[str, Any]:
+def blocks_of(family: Family, theta: np.ndarray) -> dict[str, np.ndarray]:
     """Named blocks of a possibly complex packed vector."""
     logs = {channel.intercept for channel in family.channels if channel.log}
     return {
@@ -122,4 +124,4 @@ def check_loops(family: Family) -> None:
 
 
 _SAMPLES = 37
-_CHECKED: set[Any] = set()
+_CHECKED: set[object] = set()

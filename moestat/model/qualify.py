@@ -31,20 +31,20 @@ def renamed(member: _Member, names: Mapping[str, str]) -> _Member:
     make: Callable[..., tuple[Channel, ...]] = member.channels
     plain = {names.get(name, name): name for name in member.bounds}
 
-    def reference(blocks: Mapping[str, Any], *others: Any) -> Any:
+    def reference(blocks: Mapping[str, object], *others: object) -> Any:
         return member.reference({plain[name]: block for name, block in blocks.items()}, *others)
 
-    def channels(*sizes: Any) -> tuple[Channel, ...]:
+    def channels(*sizes: object) -> tuple[Channel, ...]:
         return tuple(with_names(channel, names) for channel in make(*sizes))
 
-    def typical(*sizes: Any) -> Any:
+    def typical(*sizes: object) -> Any:
         return with_names(member.typical(*sizes), names)
 
     qualified = with_names(member, names)
     return replace(qualified, channels=channels, reference=reference, typical=typical)
 
 
-def with_names(value: Any, names: Mapping[str, str]) -> Any:
+def with_names(value: object, names: Mapping[str, str]) -> Any:
     """`value` with other names of blocks, wherever it holds one."""
     if isinstance(value, str):
         return names.get(value, value)

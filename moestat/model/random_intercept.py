@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Likelihood
+from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Law, Likelihood
 from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
 from moestat.model.random_effects import RandomEffects
@@ -36,10 +36,10 @@ _CELLS = 2**18
 class Averaged:
     """A distribution of counts averaged over a normal intercept."""
 
-    law: Callable[[FloatArray], Any]
+    law: Callable[[FloatArray], Law]
     eta: FloatArray  # (..., q, n), the last one lambda
 
-    def _mean(self, function: Callable[[Any], Any], dimensions: int = 0) -> FloatArray:
+    def _mean(self, function: Callable[[Any], np.ndarray], dimensions: int = 0) -> FloatArray:
         """The mean over effects of ``function(distribution)``, an array of `dimensions` or more."""
         batch = self.eta.shape[:-2]
         ahead = max(dimensions - len(batch) - 1, 0)
@@ -77,7 +77,7 @@ class Averaged:
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations."""
 
-        def first_two(law: Any) -> FloatArray:
+        def first_two(law: Law) -> FloatArray:
             mean = law.mean()
             return np.stack([mean, law.std() ** 2 + mean**2], axis=1)
 
@@ -102,7 +102,9 @@ class Averaged:
         return high
 
 
-def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free") -> Likelihood:
+def with_random_intercept(
+    base: Likelihood, random: object, covariance: object = "free"
+) -> Likelihood:
     """The likelihood of counts, or of successes, with a normal intercept of each group."""
     given = list(random) if is_sequence(random) else random
     if given != ["1"]:
@@ -149,7 +151,7 @@ def with_random_intercept(base: Likelihood, random: Any, covariance: Any = "free
 
 def drawn_in_groups(
     base: Likelihood, eta: FloatArray, owner: IntArray, rng: np.random.Generator
-) -> Any:
+) -> np.ndarray:
     """Responses (n,) of rows with predictors (q, n), effects drawn once for each group."""
     shifted = eta[:-1].copy()
     shifted[0] += eta[-1] * rng.standard_normal(int(owner[-1]) + 1)[owner]

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,7 +63,7 @@ class Records:
     parts: tuple[Part, ...]
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype[np.void]:
         """NumPy type of one row: a record with a field for each response."""
         return np.dtype([(one.field, one.likelihood.dtype) for one in self.parts])
 
@@ -76,7 +75,7 @@ class Records:
     def encode(self, y: ArrayLike, n_classes: int) -> Encoded:
         """Responses (n, R), checked, as records (n,)."""
         columns = _columns_of(y, len(self.parts))
-        coded: Any = np.empty(len(columns[0]), dtype=self.dtype)
+        coded: Encoded = np.empty(len(columns[0]), dtype=self.dtype)
         for one, column in zip(self.parts, columns, strict=True):
             try:
                 coded[one.field] = one.likelihood.encode(column, one.n_classes)
@@ -98,7 +97,9 @@ class Records:
             first += one.n_channels
         return y
 
-    def reference(self, predictors: Any, blocks: Mapping[str, Any], y: Encoded) -> Any:
+    def reference(
+        self, predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+    ) -> np.ndarray:
         """Log-densities (k, n) of y (n, R), from predictors (k, Q, n) and the blocks."""
         total, first = 0.0, 0
         for one, names, values in zip(self.parts, self.blocks, y.T, strict=True):
@@ -109,7 +110,7 @@ class Records:
             assert one.likelihood.reference is not None
             given = values if one.likelihood.support is None else values.astype(np.int64)
             total, first = total + one.likelihood.reference(eta, parameters, given), last
-        return total
+        return np.asarray(total)
 
     def typical(self, rng: np.random.Generator, n_experts: int) -> dict[str, ArrayLike]:
         """Blocks of a sensible truth of each response."""
@@ -117,7 +118,7 @@ class Records:
         return {one.block(name): value for one, blocks in truths for name, value in blocks.items()}
 
 
-def _columns_of(y: ArrayLike, count: int) -> list[Any]:
+def _columns_of(y: ArrayLike, count: int) -> list[np.ndarray]:
     """R columns (n,) of responses."""
     check_kind("y", y, (np.ndarray, list, tuple), "an array of shape (n, R)")
     array = np.asarray(y)

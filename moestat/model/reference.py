@@ -8,7 +8,6 @@ the imaginary part of f(theta + i h) / h is the derivative of f to full precisio
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -19,25 +18,25 @@ __all__ = ["HALF_LOG_2PI", "apart", "log1p_exp", "log_gamma", "log_sigmoid", "lo
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def log_sum_exp(values: Any, axis: int = 0) -> Any:
+def log_sum_exp(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """``log(sum(exp(values)))`` along an axis."""
-    largest = values.real.max(axis=axis, keepdims=True)
+    largest = np.real(values).max(axis=axis, keepdims=True)
     return np.squeeze(largest, axis) + np.log(np.exp(values - largest).sum(axis=axis))
 
 
-def log1p_exp(s: Any) -> Any:
+def log1p_exp(s: np.ndarray) -> np.ndarray:
     """``log(1 + exp(s))`` where exp(s) may overflow."""
-    positive: Any = s.real > 0
-    raised: Any = np.where(positive, -s, s)
+    positive = np.real(s) > 0
+    raised = np.where(positive, -s, s)
     return np.where(positive, s, 0) + np.log(1 + np.exp(raised))
 
 
-def log_sigmoid(s: Any) -> Any:
+def log_sigmoid(s: np.ndarray) -> np.ndarray:
     """``log(1 / (1 + exp(-s)))``."""
     return -log1p_exp(-s)
 
 
-def log_gamma(x: Any) -> Any:
+def log_gamma(x: np.ndarray) -> np.ndarray:
     """``log Gamma(x)``, real part of x positive."""
     from scipy.special import loggamma
 

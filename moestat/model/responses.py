@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, IntArray, Likelihood, Units
+from moestat.base.types import Encoded, FloatArray, IntArray, Law, Likelihood, Units
 from moestat.base.types import unchanged as decode
 from moestat.base.validate import as_floats, as_plain_array
 from moestat.model.reference import apart
@@ -37,7 +37,7 @@ LEAST_PROBABILITY = 1e-300
 smallest number of float64, near which their functions overflow."""
 
 
-def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatArray]:
+def between(low: float, high: float, words: str) -> Callable[[ArrayLike, int], FloatArray]:
     """An ``encode`` of responses (n,) in the open interval (low, high), which `words` describe."""
 
     def encode(y: ArrayLike, n_classes: int) -> FloatArray:
@@ -51,7 +51,7 @@ def between(low: float, high: float, words: str) -> Callable[[Any, int], FloatAr
     return encode
 
 
-def columns_of(y: Any) -> list[FloatArray]:
+def columns_of(y: Encoded) -> list[FloatArray]:
     """Encoded responses as numbers: (n,) of one, or of each of several."""
     return [np.real(y[name]) for name in y.dtype.names] if y.dtype.names else [np.real(y)]
 
@@ -132,7 +132,7 @@ positive = between(0.0, np.inf, "positive numbers")
 """Positive responses (n,), checked."""
 
 
-def likelihood_of(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+def likelihood_of(law: Callable[[FloatArray], Law], **fields: Any) -> Likelihood:
     """The likelihood of a law whose mean, or scale, is the exponential of eta.
 
     `fields` are what is its own; responses are drawn of the law unless ``draw`` is among them.
@@ -142,12 +142,12 @@ def likelihood_of(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood
     return Likelihood(law=law, **(common | fields))
 
 
-def positive_likelihood(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+def positive_likelihood(law: Callable[[FloatArray], Law], **fields: Any) -> Likelihood:
     """A `likelihood_of` a positive response."""
     return likelihood_of(law, **({"encode": positive, "ends": (0.0, np.inf)} | fields))
 
 
-def likelihood_of_counts(law: Callable[[FloatArray], Any], **fields: Any) -> Likelihood:
+def likelihood_of_counts(law: Callable[[FloatArray], Law], **fields: Any) -> Likelihood:
     """A `likelihood_of` counts."""
     common = {"encode": counts, "decode": as_integers, "counts": True}
     return likelihood_of(law, **(common | fields))

@@ -6,7 +6,6 @@ Rows with numbers of their own are stored as the complex number of successes and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +17,7 @@ from moestat.model.responses import counts
 __all__ = ["decode_rows", "encode_rows", "successes_of"]
 
 
-def successes_of(trials: int) -> Callable[[Any, int], FloatArray]:
+def successes_of(trials: int) -> Callable[[ArrayLike, int], FloatArray]:
     """An ``encode`` of successes (n,) in so many trials."""
 
     def encode(y: ArrayLike, n_classes: int) -> FloatArray:

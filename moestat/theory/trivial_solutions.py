@@ -17,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moestat.base.validate import short
+
+if TYPE_CHECKING:
+    from sympy import Expr, Poly, Symbol
 
 sympy: Any = import_module("sympy")  # annotations of which do not know its own arithmetic
 
@@ -46,10 +49,10 @@ def _show(holds: bool, what: str) -> str:
     return what
 
 
-def _normal_forms(m: int, orders: Sequence[int]) -> tuple[dict[str, Any], dict[int, Any]]:
+def _normal_forms(m: int, orders: Sequence[int]) -> tuple[dict[str, Symbol], dict[int, Expr]]:
     """Symbols, and the equations of the given orders for m = 2 or 3 atoms in the normal form."""
     names = ("rho", "s", "c", "t", "mu")
-    at: dict[str, Any] = dict(zip(names, sympy.symbols(names, real=True), strict=True))
+    at: dict[str, Symbol] = dict(zip(names, sympy.symbols(names, real=True), strict=True))
     rho, s, c, t, mu = at.values()
     J = sympy.Matrix([[0, rho, 0], [rho, s, c], [0, c, t]])
     K = s / 3 * J
@@ -93,7 +96,7 @@ def _no_solution_three() -> list[str]:
     )
     sixth = sympy.numer(sympy.together(equations[6] / rho**2))
 
-    def at_scale(expression: Any) -> Any:
+    def at_scale(expression: Expr) -> Expr:
         """With c = 1, and rho^2 as equation 4 has it."""
         terms = sympy.Poly(sympy.expand(expression), rho).terms()
         return sympy.expand(sympy.Add(*(x * square ** (i // 2) for (i,), x in terms)).subs(c, 1))
@@ -108,7 +111,7 @@ def _no_solution_three() -> list[str]:
     ]
 
 
-def _where_t_is_given(level: Any, slope: Any, square: Any, mu: Any, s: Any) -> list[str]:
+def _where_t_is_given(level: Expr, slope: Expr, square: Expr, mu: Symbol, s: Symbol) -> list[str]:
     """Equation 6 with the t of equation 5, c = 1, has one sign wherever rho^2 = `square` > 0."""
     # s^2 runs from 0 to where rho = 0: it is a share of that, share / (1 + share).
     share = sympy.Symbol("share")
@@ -129,7 +132,9 @@ def _where_t_is_given(level: Any, slope: Any, square: Any, mu: Any, s: Any) -> l
     return steps
 
 
-def _where_t_is_free(level: Any, slope: Any, square: Any, mu: Any, s: Any, t: Any) -> list[str]:
+def _where_t_is_free(
+    level: Expr, slope: Expr, square: Expr, mu: Symbol, s: Symbol, t: Symbol
+) -> list[str]:
     """Equation 6 with s = 0, c = 1 has no zero in t where equation 5 does not give t."""
     steps = []
     for root in sympy.solve(slope, mu):
@@ -141,7 +146,7 @@ def _where_t_is_free(level: Any, slope: Any, square: Any, mu: Any, s: Any, t: An
     return steps
 
 
-def _where_a_takes_two_values(fifth: Any, at: Mapping[str, Any]) -> str:
+def _where_a_takes_two_values(fifth: Poly, at: Mapping[str, Symbol]) -> str:
     """With c = 0, where a takes two values and t is one of them, equation 5 has no solution."""
     rho, s, c, t, mu = at.values()
     line = sympy.Poly(sympy.expand(fifth.as_expr().subs(c, 0)), t)
@@ -154,7 +159,7 @@ def _where_a_takes_two_values(fifth: Any, at: Mapping[str, Any]) -> str:
     )
 
 
-def _definite(form: Any, leading: Any) -> bool:
+def _definite(form: Poly, leading: Symbol) -> bool:
     """Whether a polynomial has even powers and one sign, and `leading` alone keeps it from 0."""
     even = all(power % 2 == 0 for powers, _ in form.terms() for power in powers)
     place = form.gens.index(leading)
@@ -162,12 +167,12 @@ def _definite(form: Any, leading: Any) -> bool:
     return even and alone and _one_sign(form.coeffs())
 
 
-def _one_sign(values: Sequence[Any]) -> bool:
+def _one_sign(values: Sequence[Expr | int]) -> bool:
     """Whether all numbers are above 0, or all below."""
     return all(bool(x > 0) for x in values) or all(bool(x < 0) for x in values)
 
 
-def _sign_beyond(polynomial: Any, edge: Any) -> int:
+def _sign_beyond(polynomial: Poly, edge: Expr) -> int:
     """The sign of a polynomial in one unknown on [edge, oo); 0 if it has a zero there."""
     if polynomial.is_zero or polynomial.count_roots(edge, None):
         return 0

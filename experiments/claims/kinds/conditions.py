@@ -124,6 +124,6 @@ class Condition(Check):
         )
 
 
-def _told(table: Mapping[str, Any]) -> str:
+def _told(table: Mapping[str, object]) -> str:
     options = ", ".join(f"{key} {value}" for key, value in table.items() if key != "name")
     return f"{table['name']} ({options})"

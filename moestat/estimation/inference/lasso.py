@@ -198,7 +198,7 @@ def _cell(name: str, value: float, width: int) -> str:
 
 @door()
 def lasso_path(
-    family: Family | str | Mapping[str, Any] | Sequence[Any],
+    family: Family | str | Mapping[str, object] | Sequence[object],
     X: str | ArrayLike | TableLike,
     y: ArrayLike | TableLike | None = None,
     *,
@@ -212,7 +212,7 @@ def lasso_path(
     criterion: str = "bic",
     folds: int | None = None,
     sample_weight: ArrayLike | TableLike | None = None,
-    data: Any = None,
+    data: object = None,
     rng: Seed = None,
     verbose: bool = False,
     **options: Any,

@@ -280,7 +280,7 @@ def _entry(name: str, value: float) -> str:
 
 @door()
 def select(
-    family: Family | str | Mapping[str, Any] | Sequence[Any],
+    family: Family | str | Mapping[str, object] | Sequence[object],
     X: str | Sequence[str] | ArrayLike | TableLike,
     y: ArrayLike | TableLike | None = None,
     k: Iterable[int] = range(1, 6),
@@ -288,7 +288,7 @@ def select(
     criterion: str = "bic",
     folds: int | None = None,
     sample_weight: str | ArrayLike | TableLike | None = None,
-    data: Any = None,
+    data: object = None,
     rng: Seed = None,
     verbose: bool = False,
     **options: Any,

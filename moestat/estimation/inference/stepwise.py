@@ -28,7 +28,7 @@ Chosen = tuple[frozenset[Term], frozenset[Term]]
 def stepwise(
     formula: str,
     data: TableLike,
-    family: str | Mapping[str, Any] | Sequence[Any] = "gaussian",
+    family: str | Mapping[str, object] | Sequence[object] = "gaussian",
     *,
     n_experts: int = 2,
     start: str | None = None,

@@ -76,7 +76,7 @@ def combined(formulas: Mapping[Any, str], columns: Sequence[str]) -> Combined:
     return Combined(text, parts)
 
 
-def _same(parsed_formulas: Sequence[Parsed], what: str, values: Sequence[Any]) -> Any:
+def _same(parsed_formulas: Sequence[Parsed], what: str, values: Sequence[object]) -> Any:
     """The value that all formulas have, None of none."""
     if any(value != values[0] for value in values):
         raise ValueError(

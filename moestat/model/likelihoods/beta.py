@@ -9,11 +9,9 @@ Zeileis (2012), Sec. 2.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray, Law, Likelihood, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log, logistic
 from moestat.model.reference import HALF_LOG_2PI, log1p_exp, log_gamma
@@ -66,7 +64,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, np.sqrt(mean * (1.0 - mean) * phi / (1.0 + phi))
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.special import expit
     from scipy.stats import beta

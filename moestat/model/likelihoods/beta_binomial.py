@@ -15,7 +15,7 @@ Source: Skellam (1948), eq. (1); regression: Williams (1982), Sec. 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -112,12 +112,12 @@ class Law:
     """
 
     # numbers of trials, probabilities of success and of failure, overdispersions
-    trials: Any
+    trials: int | FloatArray
     p: FloatArray
     other: FloatArray
     phi: FloatArray
 
-    def _steps(self) -> Any:
+    def _steps(self) -> Iterator[tuple[int, FloatArray]]:
         """Counts from 0 on, with their probabilities."""
         most = int(np.max(self.trials))
         total = np.zeros(np.broadcast_shapes(np.shape(self.trials), self.p.shape, self.phi.shape))
@@ -140,7 +140,7 @@ class Law:
         known = np.minimum(self._sum(np.less_equal, y), 1.0)
         return np.where(np.greater_equal(y, self.trials), 1.0, known)
 
-    def _sum(self, counted: Callable[[Any, Any], Any], y: Any) -> FloatArray:
+    def _sum(self, counted: np.ufunc, y: float | FloatArray) -> FloatArray:
         """The probabilities of the counts that are counted beside y."""
         total: Any = 0.0
         for s, chance in self._steps():
@@ -185,7 +185,7 @@ class Law:
         return rng.binomial(np.asarray(self.trials, dtype=np.int64), chance).astype(np.float64)
 
 
-def _laws(n: Any) -> dict[str, Any]:
+def _laws(n: int | FloatArray) -> dict[str, Any]:
     """What is known of successes in n trials, one number or (n,)."""
 
     def law(eta: FloatArray) -> Law:
@@ -200,14 +200,16 @@ def _laws(n: Any) -> dict[str, Any]:
         distribution = law(eta)
         return distribution.mean(), distribution.std()
 
-    def link(mean: Any) -> Any:
+    def link(mean: FloatArray) -> FloatArray:
         """The predictor of a mean."""
         return np.log(mean / n) - np.log1p(-mean / n)
 
     return {"law": law, "spread": spread, "link": link}
 
 
-def _reference(predictors: Any, phi: Any, successes: Any, trials: Any) -> Any:
+def _reference(
+    predictors: np.ndarray, phi: np.ndarray, successes: np.ndarray, trials: np.ndarray
+) -> np.ndarray:
     """Log-probabilities (k, n); -inf above the trials.
 
     The products over trials that `Law` states: differences of log-gamma functions at 1 / phi would
@@ -224,12 +226,14 @@ def _reference(predictors: Any, phi: Any, successes: Any, trials: Any) -> Any:
     return np.where(successes <= trials, total, -np.inf)
 
 
-def reference(predictors: Any, blocks: Any, y: Any) -> Any:
+def reference(predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded) -> np.ndarray:
     """Log-probabilities (k, n) of successes y, from logits (k, n), dispersions and trials."""
     return _reference(predictors, blocks["phi"], y, np.real(blocks["trials"]))
 
 
-def reference_of_rows(predictors: Any, blocks: Any, y: Any) -> Any:
+def reference_of_rows(
+    predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+) -> np.ndarray:
     """Log-probabilities (k, n) of successes and failures y (n, 2), from logits (k, n)."""
     return _reference(predictors, blocks["phi"], y[:, 0], y.sum(axis=1))
 
@@ -242,7 +246,7 @@ at the largest one almost all rows have the same outcome in all trials."""
 _typical = varied(phi=(0.1, 0.5))
 
 
-def _of_rows(trials: Any) -> Likelihood:
+def _of_rows(trials: int | FloatArray) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
     known = _laws(trials)
 

@@ -12,14 +12,14 @@ Source: McCullagh and Nelder (1989), Ch. 4; mixtures of binomial regressions: Gr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Encoded, FloatArray, Likelihood
+from moestat.base.types import Channel, Encoded, FloatArray, Law, Likelihood
 from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
@@ -102,15 +102,17 @@ def _linked(law: Callable[..., Any], below: Callable[..., Any], rows: bool) -> C
 class _Link:
     """Logarithms of ``F(eta)`` and ``1 - F(eta)``, the inverse of F, blocks by trials and rows."""
 
-    logs: Callable[[Any], tuple[Any, Any]]
-    inverse: Callable[[Any], Any]
+    logs: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    inverse: Callable[[np.ndarray], np.ndarray]
     blocks: tuple[Callable[..., None], Callable[..., None]]
 
     def chance(self, eta: FloatArray) -> FloatArray:
         """Probability of a success."""
         return np.exp(self.logs(eta)[0])
 
-    def reference(self, predictors: Any, blocks: Any, y: Any) -> Any:
+    def reference(
+        self, predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+    ) -> np.ndarray:
         """Log-probabilities (k, n) of successes y from predictors (k, n); -inf above the trials."""
         trials = np.real(blocks["trials"])
         inside = np.minimum(y, trials)
@@ -119,18 +121,20 @@ class _Link:
         one, other = self.logs(predictors)
         return np.where(y <= trials, choices + inside * one + (trials - inside) * other, -np.inf)
 
-    def reference_of_rows(self, predictors: Any, blocks: Any, y: Any) -> Any:
+    def reference_of_rows(
+        self, predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+    ) -> np.ndarray:
         """Log-probabilities (k, n) of successes and failures y (n, 2), from predictors (k, n)."""
         return self.reference(predictors, {"trials": y.sum(axis=1)}, y[:, 0])
 
 
-def _logs_of_probit(eta: Any) -> tuple[Any, Any]:
+def _logs_of_probit(eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     from scipy.special import log_ndtr
 
     return log_ndtr(eta), log_ndtr(-eta)
 
 
-def _quantile_of_probit(p: Any) -> Any:
+def _quantile_of_probit(p: np.ndarray) -> np.ndarray:
     from scipy.special import ndtri
 
     return ndtri(p)
@@ -155,7 +159,7 @@ LINKS = {
 }
 
 
-def _of_rows(trials: Any, link: str) -> Likelihood:
+def _of_rows(trials: int | FloatArray, link: str) -> Likelihood:
     """The likelihood of rows with numbers of trials (n,), or 1, of their own."""
     link_function = LINKS[link]
 
@@ -183,15 +187,15 @@ def _of_rows(trials: Any, link: str) -> Likelihood:
     )
 
 
-def _options(trials: int | str, link: str) -> dict[str, Any]:
+def _options(trials: int | str, link: str) -> dict[str, object]:
     """The options of a variant; the default link is none."""
-    return {"trials": trials} | ({} if link == "logit" else {"link": link})
+    return {"trials": trials, **({} if link == "logit" else {"link": link})}
 
 
-def _laws(n: Any, link: _Link) -> dict[str, Any]:
+def _laws(n: int | FloatArray, link: _Link) -> dict[str, Any]:
     """What is known of successes in n trials, one number or (n,)."""
 
-    def law(eta: FloatArray) -> Any:
+    def law(eta: FloatArray) -> Law:
         """The distribution at predictors (..., q, n)."""
         from scipy.stats import binom
 
@@ -206,7 +210,7 @@ def _laws(n: Any, link: _Link) -> dict[str, Any]:
 
 
 def make(
-    trials: int | str = 1, link: str = "logit", random: Any = None, covariance: str = "free"
+    trials: int | str = 1, link: str = "logit", random: object = None, covariance: str = "free"
 ) -> Likelihood:
     """The likelihood of successes in so many trials, or in as many as each row says.
 

@@ -9,11 +9,9 @@ Sec. 2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray
+from moestat.base.types import Channel, FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log
 from moestat.model.reference import HALF_LOG_2PI, log_gamma
@@ -59,7 +57,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean * np.exp(0.5 * eta[..., 1, :])
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import gamma
 

@@ -7,8 +7,6 @@ Source: Nguyen et al. (2025), Sec. 3, eq. (3).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Likelihood, Units
@@ -60,7 +58,7 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
 
 
-def make(censored: bool = False, random: Any = None, covariance: str = "free") -> Likelihood:
+def make(censored: bool = False, random: object = None, covariance: str = "free") -> Likelihood:
     """The likelihood, of responses of which some are `censored` or of known ones.
 
     `random` are effects of groups of rows, "1" and inputs, with a `covariance` of a kind.

@@ -7,11 +7,9 @@ Source: Cameron and Trivedi (2013), Sec. 3.3.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
 from moestat.model.reference import log1p_exp
@@ -38,7 +36,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, np.sqrt(mean + mean**2)
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 1, n)."""
     from scipy.special import expit
     from scipy.stats import nbinom

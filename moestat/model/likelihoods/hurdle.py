@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import FloatArray, Law, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, log, logistic
 from moestat.model.altered import Altered, altered_limits, with_zero
@@ -102,7 +102,7 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
     assert law_of_counts is not None
     least = np.array([_ONES] + [-np.inf] * (n_predictors - 1))[:, None]
 
-    def law_of(eta: FloatArray) -> Any:
+    def law_of(eta: FloatArray) -> Law:
         """The distribution of counts, with means large enough for float64 given y > 0."""
         return law_of_counts(np.maximum(eta, least))
 
@@ -121,7 +121,7 @@ def members(base: Likelihood, zero: Callable[..., Any]) -> tuple[Likelihood, Lik
         alone, share = _given_positive(law)
         return pi + (1.0 - pi) * alone, (1.0 - pi) * share
 
-    def law(eta: FloatArray) -> Any:
+    def law(eta: FloatArray) -> Law:
         """The distribution of positive counts at predictors (..., q, n)."""
         counts_law = law_of(eta)
         return Altered(counts_law, *_given_positive(counts_law), least=1)

@@ -8,11 +8,9 @@ Source: McCullagh and Nelder (1989), Sec. 2.2 (Table 2.1).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Units
+from moestat.base.types import Channel, FloatArray, Law, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.reference import HALF_LOG_2PI
@@ -52,7 +50,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean**1.5 * np.exp(0.5 * eta[..., 1, :])
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import invgauss
 

@@ -6,11 +6,9 @@ Kalbfleisch and Prentice (2002), Sec. 2.2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, FloatArray, Law, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
@@ -45,7 +43,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean * np.sqrt(np.expm1(nu))
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import lognorm
 

@@ -176,7 +176,7 @@ def _block(q: int) -> Callable[..., None]:
     return block
 
 
-def _factor(w: Any, q: int) -> Any:
+def _factor(w: np.ndarray, q: int) -> np.ndarray:
     """Factors L (..., q, q) of correlation matrices, of w (..., pairs), which may be complex."""
     rows = np.zeros((*w.shape[:-1], q, q), dtype=w.dtype)
     rows[..., *np.tril_indices(q, -1)] = w
@@ -189,10 +189,12 @@ def _pairs(parts: Sequence[Part]) -> list[str]:
     return [f"w_{two.name}_{one.name}" for i, two in enumerate(parts) for one in parts[:i]]
 
 
-def covariances(parts: Sequence[Part], blocks: Mapping[str, Any], n_experts: int) -> Any:
+def covariances(
+    parts: Sequence[Part], blocks: Mapping[str, np.ndarray], n_experts: int
+) -> np.ndarray:
     """Covariance matrices (k, q, q) of normal responses within each expert."""
 
-    def stacked(names: list[str]) -> Any:
+    def stacked(names: list[str]) -> np.ndarray:
         columns = [np.broadcast_to(blocks.get(name, 0.0), n_experts) for name in names]
         return np.stack(columns, axis=-1)
 
@@ -214,7 +216,9 @@ class _Normal(Records):
             y[one.field] = eta[2 * r] + np.exp(0.5 * eta[2 * r + 1]) * z[:, r]
         return y
 
-    def reference(self, predictors: Any, blocks: Any, y: Any) -> Any:
+    def reference(
+        self, predictors: np.ndarray, blocks: Mapping[str, np.ndarray], y: Encoded
+    ) -> np.ndarray:
         """Log-densities (k, n) of y (n, q), from means (k, q, n) and the blocks."""
         S = covariances(self.parts, blocks, len(predictors))
         r = y.T - predictors

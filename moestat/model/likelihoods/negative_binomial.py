@@ -8,11 +8,9 @@ Source: Cameron and Trivedi (2013), Sec. 3.3 (the model NB2).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray
+from moestat.base.types import Channel, FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
 from moestat.model.reference import log_gamma as reference_log_gamma
@@ -75,7 +73,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, np.sqrt(mean + np.exp(eta[..., 1, :]) * mean**2)
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import nbinom
 

@@ -9,8 +9,6 @@ Source: McCullagh (1980), Sec. 2; Agresti (2010), Sec. 3.2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
@@ -84,7 +82,7 @@ def block(eta, y, m, order, value, d1, d2):
             d1[1 + j, b] = a * g - c * below + rate * (g - below)
 
 
-def log_probabilities(eta: Any) -> Any:
+def log_probabilities(eta: np.ndarray) -> np.ndarray:
     """Log-probabilities (..., K, n) of all classes at predictors (..., K - 1, n)."""
     gaps = np.exp(eta[..., 1:, :])
     thresholds = np.concatenate([0 * eta[..., :1, :], np.cumsum(gaps, axis=-2)], axis=-2)

@@ -12,12 +12,11 @@ Source: McCullagh and Nelder (1989), Ch. 6; mixtures of Poisson regressions: Gru
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, Likelihood
+from moestat.base.types import Encoded, FloatArray, Law, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
@@ -57,7 +56,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.exp(eta[..., 0, :]), np.exp(0.5 * eta[..., 0, :])
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 1, n)."""
     from scipy.stats import poisson
 
@@ -171,7 +170,7 @@ def _decode(y: Encoded) -> FloatArray:
     return np.column_stack([np.real(y), np.where(np.imag(y) > OPEN, np.inf, np.imag(y))])
 
 
-def make(censored: bool = False, random: Any = None, covariance: str = "free") -> Likelihood:
+def make(censored: bool = False, random: object = None, covariance: str = "free") -> Likelihood:
     """The likelihood, of counts of which some are known by bounds, both included, or all.
 
     `random` is ``["1"]`` for a normal intercept of each group of rows.

@@ -11,11 +11,10 @@ Source: Lange, Little and Taylor (1989), Sec. 2; mixtures of t regressions: Peel
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import Channel, FloatArray, Law, Likelihood, Units
 from moestat.base.validate import real_in
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive
@@ -86,7 +85,7 @@ def moments(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return location, scale * np.sqrt(factor)
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 3, n)."""
     from scipy.stats import t
 

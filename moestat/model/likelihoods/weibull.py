@@ -8,11 +8,9 @@ Source: Kalbfleisch and Prentice (2002), Sec. 2.2 (the parameters of R's survreg
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood
+from moestat.base.types import Channel, FloatArray, Law, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
@@ -57,7 +55,7 @@ def exponential_block(eta, y, m, order, value, d1, d2):
             d2[0, b] = -u
 
 
-def law(eta: FloatArray) -> Any:
+def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
     from scipy.stats import weibull_min
 
@@ -74,7 +72,7 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean * np.sqrt(np.expm1(share))
 
 
-def exponential_law(eta: FloatArray) -> Any:
+def exponential_law(eta: FloatArray) -> Law:
     """The exponential distribution at predictors (..., 1, n)."""
     from scipy.stats import expon
 

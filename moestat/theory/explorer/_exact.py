@@ -131,7 +131,7 @@ class _Exact:
         return np.asarray(joint / gates)
 
 
-def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _copier(mp: Any) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """A function that copies functions, with all that they call, to the arithmetic of mpmath."""
     one = mp.mpf(1)
     lowest: dict[str, Any] = {
@@ -151,7 +151,7 @@ def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return copy(value) if of_library else value
 
     @cache
-    def copy(function: Any) -> Callable[..., Any]:
+    def copy(function: Any) -> Callable[..., object]:
         known, code = function.__globals__, function.__code__
         called = (name for name in code.co_names if name in known)
         names = {name: lowest.get(name) or inner(known[name]) for name in called}

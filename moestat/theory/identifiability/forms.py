@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy
+from sympy import Expr, Matrix, Poly, Symbol
 
 from moestat.base.types import Expert, FloatArray, Gate
 from moestat.theory.identifiability.atoms import Atom
@@ -53,7 +54,7 @@ share = _function(
 )
 
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+ACTIVATIONS: dict[str, Callable[[Expr], Expr]] = {
     "softplus": softplus,
     "sigmoid": sigma,
     "relu": lambda s: s * step(s),
@@ -65,7 +66,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-_ELEMENTARY: dict[Any, Callable[..., Any]] = {
+_ELEMENTARY: dict[Any, Callable[..., Expr]] = {
     sigma: lambda s: 1 / (1 + sp.exp(-s)),
     softplus: lambda s: sp.log(1 + sp.exp(s)),
     exponential: sp.exp,
@@ -86,17 +87,17 @@ def elementary(expression: Any) -> Any:
     return expression
 
 
-def _neuron(expert: Expert, eta: list[Any]) -> Any:
+def _neuron(expert: Expert, eta: list[Expr]) -> Expr:
     value = ACTIVATIONS[expert.options["activation"]](eta[0])
     return eta[1] * value if len(eta) > 1 else value
 
 
-def _ffn(expert: Expert, eta: list[Any]) -> Any:
+def _ffn(expert: Expert, eta: list[Expr]) -> Any:
     n_hidden = len(eta) // 2
     return sum(eta[n_hidden + h] * softplus(eta[h]) for h in range(n_hidden))
 
 
-_EXPERTS: dict[str, Callable[[Expert, list[Any]], Any]] = {
+_EXPERTS: dict[str, Callable[[Expert, list[Expr]], Expr]] = {
     "linear": lambda expert, eta: eta[0],
     "polynomial": lambda expert, eta: eta[0] ** expert.options["degree"],
     "activation": _neuron,
@@ -104,25 +105,25 @@ _EXPERTS: dict[str, Callable[[Expert, list[Any]], Any]] = {
 }
 
 
-def _score(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
+def _score(gate: Gate, eta: list[Expr], x: list[Expr]) -> Expr:
     return eta[-1]
 
 
-def _sigmoid(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
+def _sigmoid(gate: Gate, eta: list[Expr], x: list[Expr]) -> Expr:
     return log_sigma(eta[-1])
 
 
-def _euclidean(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
+def _euclidean(gate: Gate, eta: list[Expr], x: list[Expr]) -> Expr:
     away = [alpha - place for alpha, place in zip(eta[1:-2], x, strict=True)]
     length = away[0] * sign(away[0]) if len(x) == 1 else norm(*away)
     return log_sigma((length + eta[-2]) / eta[-1])
 
 
-def _competition(gate: Gate, eta: list[Any], x: list[Any]) -> Any:
+def _competition(gate: Gate, eta: list[Expr], x: list[Expr]) -> Expr:
     return ACTIVATIONS[gate.options["activation"]](eta[-1])
 
 
-_GATES: dict[str, Callable[[Gate, list[Any], list[Any]], Any]] = {
+_GATES: dict[str, Callable[[Gate, list[Expr], list[Expr]], Expr]] = {
     **dict.fromkeys(("softmax", "softmax-top", "softmax-quadratic", "softmax-partial"), _score),
     **dict.fromkeys(("sigmoid", "sigmoid-quadratic", "sigmoid-partial"), _sigmoid),
     "sigmoid-inner": lambda gate, eta, x: log_sigma(eta[1] / eta[2]),
@@ -132,6 +133,12 @@ _GATES: dict[str, Callable[[Gate, list[Any], list[Any]], Any]] = {
         _competition,
     ),
 }
+
+
+Monomial = tuple[tuple[str, int], ...]
+"""Names of functions of x with their powers."""
+Coefficients = dict[tuple[int, Monomial], Expr]
+"""Coefficients, functions of the parameters, by class and monomial."""
 
 
 class SymbolicAtom:
@@ -150,7 +157,7 @@ class SymbolicAtom:
         self.at = {self.symbols[atom.names.index(name)]: value for name, value in at.items()}
         self.x = [sp.Symbol(f"x_{j}") for j in range(atom.n_features)]
         self.y = sp.Symbol("y")
-        eta: list[Any] = [sp.Integer(0) for _ in atom.channels]
+        eta: list[Expr] = [sp.Integer(0) for _ in atom.channels]
         for symbol, parameter in zip(self.symbols, atom.parameters, strict=True):
             feature = sp.Mul(*[self.x[j] for j in parameter.inputs])
             eta[parameter.channel] += symbol * feature
@@ -165,8 +172,8 @@ class SymbolicAtom:
             gate = [*gate, self.mean]
         self.log_weight = _GATES[atom.gate.name](atom.gate, gate, self.x)
         self._responses = predictors
-        self._generators: dict[Any, Any] = {}
-        self._constants: dict[Any, Any] = {}
+        self._generators: dict[Symbol, Any] = {}
+        self._constants: dict[Symbol, Any] = {}
         # Divisions by the one length that an atom may have are undone for all functions alike.
         lengths = self.log_weight.atoms(norm)
         self._cleared = sp.Mul(*lengths) ** 4
@@ -175,7 +182,7 @@ class SymbolicAtom:
     def _classes(self) -> bool:
         return self.atom.likelihood is not None and self.atom.likelihood.support is not None
 
-    def _parts(self, of_mean: bool) -> list[tuple[Any, Any]]:
+    def _parts(self, of_mean: bool) -> list[tuple[Expr, Any]]:
         """Logarithms and factors, whose ``e^log factor`` are the mean, F, or u of each class."""
         if of_mean or self.atom.likelihood is None:
             return [(sp.Integer(0) if of_mean else self.log_weight, self.mean)]
@@ -187,7 +194,7 @@ class SymbolicAtom:
         log = self.log_weight - square / (2 * variance) - sp.log(variance) / 2
         return [(log, sp.Integer(1))]
 
-    def derivatives(self, term: Term, of_mean: bool = False) -> list[Any]:
+    def derivatives(self, term: Term, of_mean: bool = False) -> list[Expr]:
         """A derivative of the atom's function, or its mean, over a common factor; one per class."""
         at = [self.symbols[j] for j in term.at]
         if term.product:
@@ -199,15 +206,15 @@ class SymbolicAtom:
             derivatives.append(factor)
         return derivatives
 
-    def collect(self, expressions: list[Any]) -> dict[Any, Any]:
+    def collect(self, expressions: list[Expr]) -> Coefficients:
         """Coefficients, functions of the parameters, by class and monomial in functions of x."""
-        coefficients: dict[Any, Any] = {}
+        coefficients: Coefficients = {}
         for row, expression in enumerate(expressions):
             for monomial, coefficient in self._coefficients(expression.subs(self.at)).items():
                 coefficients[row, monomial] = coefficient
         return coefficients
 
-    def _coefficients(self, expression: Any) -> dict[Any, Any]:
+    def _coefficients(self, expression: Expr) -> dict[Monomial, Expr]:
         variables = {*self.x, self.y}
         expression = expression * self._cleared.subs(self.at)
         names = {}
@@ -227,7 +234,7 @@ class SymbolicAtom:
             if c != 0
         }
 
-    def _reduced(self, polynomial: Any, generators: list[Any]) -> Any:
+    def _reduced(self, polynomial: Poly, generators: list[Symbol]) -> Poly:
         """The polynomial with squares of indicators, signs and lengths replaced."""
         for generator in generators:
             function = self._generators.get(generator)
@@ -242,7 +249,7 @@ class SymbolicAtom:
             polynomial = sp.Poly(remainder, *generators)
         return polynomial
 
-    def solve(self, target: dict[Any, Any], others: list[dict[Any, Any]]) -> list[Any] | None:
+    def solve(self, target: Coefficients, others: list[Coefficients]) -> list[Expr] | None:
         """Coefficients c with ``target = sum c_i others_i``, or None where there are none."""
         rows = sorted({*target, *(key for column in others for key in column)}, key=str)
         matrix = sp.Matrix(
@@ -260,7 +267,7 @@ class SymbolicAtom:
         plain = elementary(coefficient.subs(constants))
         return float(plain.subs(dict(zip(self.symbols, map(float, theta), strict=True))))
 
-    def rank(self, columns: list[dict[Any, Any]], seed: int = 0) -> int:
+    def rank(self, columns: list[Coefficients], seed: int = 0) -> int:
         """Rank at a random rational point: of the generic point it is a lower bound, exactly."""
         draw = random.Random(seed)
         names = sorted(
@@ -273,7 +280,7 @@ class SymbolicAtom:
         return _field_matrix(sp.Matrix(matrix)).rank() if rows else 0
 
 
-def _field_matrix(matrix: Any) -> Any:
+def _field_matrix(matrix: Matrix) -> Any:
     """The matrix over the field that its entries generate."""
     from sympy.polys.matrices import DomainMatrix
 

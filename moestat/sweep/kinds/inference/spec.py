@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from moestat.base.validate import short
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
@@ -33,7 +32,7 @@ FIELDS = declared(
 class InferenceSpec(RunsSpec[Trial]):
     """A sweep of inference; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
-    def build_run(self, fields: Mapping[str, Any]) -> Trial:
+    def build_run(self, fields: Mapping[str, object]) -> Trial:
         """The trial with these fields."""
         names = fields.get("procedures")
         if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):

@@ -34,7 +34,7 @@ class Run:
     look_every: int  # steps between two points of a curve
 
 
-def make_run(fields: Mapping[str, Any]) -> Run:
+def make_run(fields: Mapping[str, object]) -> Run:
     """A run from its fields, defaults filled in; what is wrong with one raises a `ValueError`.
 
     Examples
@@ -92,7 +92,7 @@ FIELDS = (
 class NetworkSpec(RunsSpec[Run]):
     """A sweep of networks; see `moestat.sweep.kinds.runs.spec.RunsSpec`."""
 
-    def build_run(self, fields: Mapping[str, Any]) -> Run:
+    def build_run(self, fields: Mapping[str, object]) -> Run:
         """The run with these fields."""
         return make_run(fields)
 
