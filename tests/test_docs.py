@@ -41,10 +41,23 @@ PAGES = [
     and BLOCK.search(path.read_text())
     and path.name != "extending.md"  # tests/test_extending.py runs it
 ]
+LONG = ("guide/required_rows.md",)
+"""Pages that take a quarter of a minute and are slow."""
+
 HOME = DOCS / "index.md"  # the build draws its picture
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def _name(path: Path) -> str:
+    return path.relative_to(DOCS).as_posix()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=_name(path), marks=[pytest.mark.slow] * (_name(path) in LONG))
+        for path in PAGES
+    ],
+)
 def test_code_of_the_page_runs_and_shows_what_is_written(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

@@ -13,7 +13,7 @@ from scipy.stats import betabinom, kstest
 import moestat
 from moestat.base.warnings import LimitWarning
 from moestat.model.likelihoods import LIKELIHOODS
-from moestat.model.likelihoods.beta_binomial import Law, block, block_of_rows
+from moestat.model.likelihoods.beta_binomial import BetaBinomial, block, block_of_rows
 
 
 def exactly(eta, t, y, n):
@@ -68,7 +68,7 @@ def test_derivatives_are_exact_far_out(case, rows):
 def test_the_law_is_that_of_scipy():
     rng = np.random.default_rng(0)
     p, phi, n = rng.uniform(0.02, 0.98, 40), rng.uniform(0.02, 3, 40), rng.integers(1, 30, 40)
-    own, scipy = Law(n, p, 1 - p, phi), betabinom(n, p / phi, (1 - p) / phi)
+    own, scipy = BetaBinomial(n, p, 1 - p, phi), betabinom(n, p / phi, (1 - p) / phi)
     for y in (-1, 0, 3, 2.5, rng.integers(0, n + 1), 40):
         for name in ("cdf", "sf"):
             assert np.allclose(getattr(own, name)(y), getattr(scipy, name)(y), atol=1e-12)

@@ -84,7 +84,16 @@ def is_sharp(result):
     return ended and not result.family.has_jumps and np.isfinite(certificate.condition)
 
 
-@pytest.mark.parametrize("kind", ALL, ids=kind_id)
+LONG = ("gaussian-competition-free-ffn+3", "gaussian-competition-top-linear")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=kind_id(kind), marks=[pytest.mark.slow] * (kind_id(kind) in LONG))
+        for kind in ALL
+    ],
+)
 def test_fits_follow_the_units_of_the_data(kind):
     """Heights always do; the rest wherever rounding does not decide where a climb ends."""
     for one, other, *rest in pairs(kind):

@@ -77,7 +77,7 @@ def random_lines(k, seed, slope, n):
     ("k", "seed", "slope", "n"),
     [
         pytest.param(4, 405, 1.0, 20_000, id="runs agree below", marks=pytest.mark.slow),
-        pytest.param(3, 410, 3.0, 200_000, id="runs agree far below"),
+        pytest.param(3, 410, 3.0, 200_000, id="runs agree far below", marks=pytest.mark.slow),
         pytest.param(3, 406, 3.0, 200_000, id="4000 rows are too few", marks=pytest.mark.slow),
     ],
 )

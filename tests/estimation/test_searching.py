@@ -53,7 +53,7 @@ def drawn(likelihood, n, d, k, seed=0, **more):
         ("gaussian", 4010, 3, 2, {}, 0.01),
         pytest.param("gaussian", 2000, 20, 3, {}, 0.01, marks=pytest.mark.slow),
         ("poisson", 1000, 2, 2, {}, 0.01),
-        ("multinomial", 2000, 2, 2, {"n_classes": 4}, 0.01),
+        pytest.param("multinomial", 2000, 2, 2, {"n_classes": 4}, 0.01, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.OptimumWarning")

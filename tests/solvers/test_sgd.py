@@ -23,7 +23,9 @@ def one_batch(family, theta, X, y, rate):
     return theta - rate * 2.0 * oracle.jacobian(family, theta, X).T @ r / len(y)
 
 
-@pytest.mark.parametrize("gate", ["sigmoid-quadratic", "softmax-partial"])
+@pytest.mark.parametrize(
+    "gate", each_run(["sigmoid-quadratic", "softmax-partial"], ["sigmoid-quadratic"])
+)
 @pytest.mark.parametrize("batch", each_run([7, 300, 1000], [300, 1000]))
 def test_epochs_are_steps_of_batches(gate, batch):
     family = moestat.family("least-squares", gate=gate, expert=TANH, n_experts=2, n_features=2)

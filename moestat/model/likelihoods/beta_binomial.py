@@ -104,7 +104,7 @@ def block_of_rows(eta, y, m, order, value, d1, d2):
 
 
 @dataclass(frozen=True)
-class Law:
+class BetaBinomial:
     """The distribution of successes, from products over trials, which do not cancel.
 
     ``P(y) = C(N, y) prod_(j < y) (p + j phi) prod_(j < N - y) (1 - p + j phi) / prod_(j < N) (1 + j
@@ -188,12 +188,12 @@ class Law:
 def _laws(n: int | FloatArray) -> dict[str, Any]:
     """What is known of successes in n trials, one number or (n,)."""
 
-    def law(eta: FloatArray) -> Law:
+    def law(eta: FloatArray) -> BetaBinomial:
         """The distribution at predictors (..., q, n)."""
         from scipy.special import expit
 
         at = np.clip(eta[..., 0, :], -_STEEPEST, _STEEPEST)
-        return Law(n, expit(at), expit(-at), np.exp(eta[..., 1, :]))
+        return BetaBinomial(n, expit(at), expit(-at), np.exp(eta[..., 1, :]))
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the response, from predictors (..., q, n)."""
@@ -212,8 +212,8 @@ def _reference(
 ) -> np.ndarray:
     """Log-probabilities (k, n); -inf above the trials.
 
-    The products over trials that `Law` states: differences of log-gamma functions at 1 / phi would
-    lose the digits of a phi near 0.
+    The products over trials that `BetaBinomial` states: differences of log-gamma functions at
+    1 / phi would lose the digits of a phi near 0.
     """
     phi, y = phi[:, None], np.minimum(successes, trials)
     p, other = np.exp(-log1p_exp(-predictors)), np.exp(-log1p_exp(predictors))
