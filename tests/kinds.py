@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -148,11 +148,13 @@ def random_response(family, rng, n):
     return rng.integers(1, family.n_classes + 1, size=n)
 
 
-def each_run(cases: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:
+def each_run(
+    cases: Iterable[Any], chosen: Iterable[Any], name: Callable[[Any], str] = str
+) -> list[Any]:
     """Cases as parameters of a test: the chosen ones in each run, the others are slow."""
     always = list(chosen)
     return [
-        case if case in always else pytest.param(case, marks=pytest.mark.slow, id=str(case))
+        pytest.param(case, id=name(case), marks=[] if case in always else [pytest.mark.slow])
         for case in cases
     ]
 

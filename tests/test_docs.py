@@ -26,6 +26,7 @@ from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.rates.rate import RateResult
+from tests.kinds import each_run
 from tests.test_readme import lines, pattern, run
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -52,11 +53,7 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=_name(path), marks=[pytest.mark.slow] * (_name(path) in LONG))
-        for path in PAGES
-    ],
+    "path", each_run(PAGES, [path for path in PAGES if _name(path) not in LONG], _name)
 )
 def test_code_of_the_page_runs_and_shows_what_is_written(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.kinds import each_run
 from tests.test_readme import pattern
 
 ROOT = Path(__file__).parents[1]
@@ -43,10 +44,9 @@ def printed(cell: nbformat.NotebookNode) -> list[str]:
 
 # In each run: a fit, a whole analysis and a sweep.  The others call what pages and tests call.
 SHORT = {"first_fit", "first_analysis", "from_spec_to_rate"}
-RUN = [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem not in SHORT))
-    for path in NOTEBOOKS
-]
+RUN = each_run(
+    NOTEBOOKS, [path for path in NOTEBOOKS if path.stem in SHORT], lambda path: path.stem
+)
 
 
 @pytest.mark.parametrize("path", RUN)

@@ -62,7 +62,7 @@ class DependentRowsWarning(DataWarning):
 
 
 class DisagreementWarning(OptimumWarning):
-    """Only one of the starts reached the best log-likelihood."""
+    """A higher maximum is probable, or only one of the starts reached the best likelihood."""
 
 
 class EdgeWarning(OptimumWarning):
@@ -82,7 +82,7 @@ class IdentificationWarning(DataWarning):
 
 
 class InterruptedWarning(MoEWarning):
-    """The user interrupted a call: the result is partial."""
+    """The user interrupted a call, or its time was over: the result is partial."""
 
 
 class LimitWarning(MoEWarning):

@@ -188,11 +188,12 @@ def fit(
 
     A fit raises a subclass of `moestat.base.warnings.OptimumWarning` if the estimate lies on a
     default bound, if starts disagree, or if the data are separated, so that the likelihood has no
-    maximum.  It raises an `AliasedWarning` if inputs are linearly dependent, an
-    `IdentificationWarning` if the data do not determine other coefficients, and a `MisfitWarning`
-    (outliers, spikes, zeros, variance), a `DependentRowsWarning` or a `FewRowsWarning` if the data
-    do not meet its assumptions.  ``result.notes`` keeps the messages, and ``result.explain()`` says
-    what they mean and what to do.
+    maximum, a `LimitWarning` if a distribution has reached a simpler one, and a `UnitsWarning` if
+    the family does not follow the units of the data.  It raises an `AliasedWarning` if inputs are
+    linearly dependent, an `IdentificationWarning` if the data do not determine other coefficients,
+    and a `MisfitWarning` (outliers, spikes, zeros, variance), a `DependentRowsWarning` or a
+    `FewRowsWarning` if the data do not meet its assumptions.  ``result.notes`` keeps the messages,
+    and ``result.explain()`` says what they mean and what to do.
 
     Examples
     --------

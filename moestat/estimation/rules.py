@@ -47,7 +47,8 @@ class SearchRules(NamedTuple):
     in_all: int = 20
     """Total rows that one search may visit, as a multiple of the rows in the first rung."""
     work: float = 9e7
-    """Rows times squared parameters, of all searches together."""
+    """Rows times squared parameters, of all searches together: some seconds on one core.  How long
+    a call may take is a choice; no benchmark gives its best value."""
     finalists: int = 2
     """Number of finalists of a race (`benchmarks/search.py`: of real sets with three and four
     experts .61 and .37 come to the best known, with four finalists .58 and .40, with one .60 and

@@ -137,7 +137,8 @@ def standardise(original: Problem, least: Mapping[str, float] | None = None) -> 
     """A data set in the coordinates in which it is fitted.
 
     Inputs and a continuous response have mean 0 and standard deviation 1 as far as the family is
-    closed under such maps.  Blocks that the user has bounded keep these bounds; so that they stay
+    closed under such maps, so that the box, the noise of starts and the smallest variances mean the
+    same in any units.  Blocks that the user has bounded keep these bounds; so that they stay
     a box, inputs are not shifted then when the intercept of a bounded slope would follow.  The
     `least` variances, by block, are those that steps of the responses support, in the user's units.
     """

@@ -24,7 +24,7 @@ class Certificate:
     Parameters
     ----------
     status : str
-        How the solver ended: "converged", "iteration limit" or "stalled".
+        How the solver ended: "converged", "iteration limit", "stalled", "searched" or "time limit".
     certified : bool
         Whether the gain is below 1e-4, no curvature is negative and no atom has collapsed.  The
         status of the solver does not matter.  If the likelihood is discontinuous, derivatives are

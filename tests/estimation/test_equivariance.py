@@ -12,7 +12,7 @@ import moestat
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.starts import GivenStarts
 from moestat.model.units import Coordinates, DataUnits, closed_part
-from tests.kinds import CURVED, GAUSSIAN, MULTINOMIAL, OTHERS, kind_id, make
+from tests.kinds import CURVED, GAUSSIAN, MULTINOMIAL, OTHERS, each_run, kind_id, make
 
 ALL = [*MULTINOMIAL, *GAUSSIAN, *CURVED, *OTHERS]
 MAPS = [(-6.0, 6.0, 1e6), (6.0, -6.0, -1e6), (-2.0, 3.0, 17.0)]
@@ -88,11 +88,7 @@ LONG = ("gaussian-competition-free-ffn+3", "gaussian-competition-top-linear")
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, id=kind_id(kind), marks=[pytest.mark.slow] * (kind_id(kind) in LONG))
-        for kind in ALL
-    ],
+    "kind", each_run(ALL, [kind for kind in ALL if kind_id(kind) not in LONG], kind_id)
 )
 def test_fits_follow_the_units_of_the_data(kind):
     """Heights always do; the rest wherever rounding does not decide where a climb ends."""

@@ -11,6 +11,7 @@ from moestat.theory.identifiability.atoms import atom_of
 from moestat.theory.identifiability.cancellation import find_cancellation
 from moestat.theory.identifiability.derivatives import Term
 from moestat.theory.identifiability.rank import numerical_rank
+from tests.kinds import each_run
 
 
 def neuron(activation, weighted=True):
@@ -159,11 +160,7 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(
-    "pair",
-    [
-        pytest.param(p, id=str(p), marks=() if (p[0], p[2]) in COMPARED else pytest.mark.slow)
-        for p in PAIRS
-    ],
+    "pair", each_run(PAIRS, [pair for pair in PAIRS if (pair[0], pair[2]) in COMPARED])
 )
 def test_exact_and_numerical_rank_agree(pair):
     found = find_dependencies(*pair)

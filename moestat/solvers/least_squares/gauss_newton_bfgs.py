@@ -67,7 +67,7 @@ class GaussNewtonBFGS(LeastSquaresSolver):
     >>> from moestat import family, fit, sample
     >>> F = family("least-squares", gate="softmax", n_experts=1)
     >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0, noise=0.01)
-    >>> result = fit(F, X, y, solver=GaussNewtonBFGS(), n_starts=2, rng=0)
+    >>> result = fit(F, X, y, solver=GaussNewtonBFGS(), rng=0)
     >>> result.certificate.status, result.params.round(1).tolist()
     ('converged', [0.0, 0.0, 1.0, -2.0])
     """
