@@ -292,3 +292,58 @@ def test_inputs_of_gate_and_experts_without_formula():
             moestat.family("gaussian", gate="softmax", n_features=2, **options)
     with pytest.raises(ValueError, match="uses all inputs"):
         moestat.family("gaussian", gate="sigmoid-euclidean", n_features=2, gate_inputs=[0])
+
+
+@pytest.mark.parametrize("term", ["C(b)", "factor(b)", "C(b):age", "I(~b)"])
+def test_truth_values_are_whole_numbers_in_new_data(data, term):
+    """A level of truth values or numbers is the same level in new data of the other type."""
+    frame = data.assign(b=data["year"] > 2000)
+    for own, other in ((bool, int), (int, bool), (int, "boolean"), (bool, "Int8")):
+        result = moestat.fit_formula(
+            f"wage ~ age + {term}", frame.astype({"b": own}), n_experts=1, rng=0
+        )
+        new = frame.astype({"b": other})
+        np.testing.assert_array_equal(result.predict(new), result.predict())
+
+
+def test_a_column_with_the_name_of_another_term_is_refused(data):
+    """One of two terms with one name, the intercept among them, would be left out in silence."""
+    for name, formula in (
+        ("1", "wage ~ `1` + age"),
+        ("1", "wage ~ age | `1`"),
+        ("1", "wage ~ ."),
+        ("Intercept", "wage ~ `Intercept`"),
+        ("Intercept", "wage ~ 0 + `Intercept`"),
+        ("age:t", "wage ~ age:t + `age:t`"),
+        ("age:t", "wage ~ age:t | `age:t`"),
+        ("region[T.south]", "wage ~ region | `region[T.south]`"),
+    ):
+        frame = data.assign(**{name: np.sin(np.arange(len(data)))})
+        with pytest.raises(ValueError, match=r"formula: .*rename"):
+            moestat.fit_formula(formula, frame, rng=0)
+        alone = moestat.fit_formula(f"wage ~ I(`{name}`) + age", frame, n_experts=1, rng=0)
+        assert alone.family.n_free_params == 4
+
+
+def test_columns_may_have_names_with_dots_and_numbers_as_labels(data, tmp_path):
+    frame = data[["wage", "age", "year", "t"]]
+    plain = moestat.fit_formula("wage ~ age + C(year) + log(t)", frame, n_experts=1, rng=0)
+    names = {"wage": "my.wage", "age": "age.now", "year": "t.year", "t": "t.t"}
+    dotted = moestat.fit_formula(
+        "`my.wage` ~ `age.now` + C(`t.year`) + log(`t.t`)",
+        frame.rename(columns=names).assign(t="word"),
+        n_experts=1,
+        rng=0,
+    )
+    numbers = {"wage": 0, "age": 2, "year": 3, "t": 4}
+    numbered = moestat.fit_formula(
+        "`0` ~ `2` + C(`3`) + log(`4`)", frame.rename(columns=numbers), n_experts=1, rng=0
+    )
+    effects = np.sort(plain.get_margeff().effect)
+    for result, new in ((dotted, names), (numbered, numbers)):
+        rows = frame.rename(columns=new)
+        result.save(tmp_path / "kept.json")
+        for each in (result, moestat.load(tmp_path / "kept.json")):
+            np.testing.assert_allclose(each.predict(rows), plain.predict(frame), rtol=1e-12)
+            np.testing.assert_allclose(np.sort(each.get_margeff().effect), effects, rtol=1e-9)
+            assert each.log_likelihood(rows, rows[new["wage"]]) == pytest.approx(plain.llf, rel=1e-12)

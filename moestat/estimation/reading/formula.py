@@ -65,7 +65,7 @@ def used_names(
         except SyntaxError as error:
             raise ValueError(f"formula: cannot evaluate {text!r}: {error.msg}") from None
         for variable in variables:
-            name = str(variable.root)
+            name = _column_of(variable, columns)
             called = {role.value for role in variable.roles} == {"callable"}
             if name in columns and not called:
                 names.add(name)
@@ -76,6 +76,11 @@ def used_names(
             elif name not in _FUNCTIONS and name not in BUILTINS and name != "numpy":
                 raise _unknown(name, columns)
     return sorted(names), from_scope
+
+
+def _column_of(variable: Any, columns: Sequence[str]) -> str:
+    """The column, or the first name, that formulaic's variable reads; columns may hold dots."""
+    return str(variable) if str(variable) in columns else str(variable.root)
 
 
 class UnknownColumnError(ValueError):
@@ -130,7 +135,8 @@ class FormulaInputs:
             _evaluated(_text(part), _formula_of(part), frame, {**from_scope, **also}).model_spec
             for part in terms.parts
         ]
-        coded = {str(name) for spec in specs for name in _categorical(spec)}
+        _check_names(specs)
+        coded = {name for spec in specs for name in _categorical(spec, names)}
         rows = {0}
         for column, known_levels in zip(columns, levels, strict=True):
             if known_levels is not None or column.name in coded:
@@ -180,7 +186,12 @@ class FormulaInputs:
     def designs(self, data: object) -> list[pd.DataFrame]:
         """Columns of each part, without the intercept, from a table."""
         table = data if isinstance(data, Table) else table_of(data, self.names)
-        columns = _columns(table, self.names, self._factors)
+        columns = [
+            column if known is not None else _of_type(column, specimen.dtype)
+            for column, known, specimen in zip(
+                _columns(table, self.names, self._factors), self.levels, self.specimens, strict=True
+            )
+        ]
         for column, known in zip(columns, self.levels, strict=True):
             if known is not None:
                 _check_levels(column, known)
@@ -232,7 +243,7 @@ class FormulaInputs:
         """Columns of the data in terms of experts or gate; levels of those coded by levels."""
         factors = [factor for part in self.parts[:2] for term in part for factor in term]
         used, _ = used_names(factors, self.names, self._scope)
-        coded = {str(name) for spec in self._specs for name in _categorical(spec)}
+        coded = {name for spec in self._specs for name in _categorical(spec, self.names)}
         levels = dict(zip(self.names, self.levels, strict=True))
         values = dict(zip(self.names, self.specimens, strict=True))
         return {
@@ -459,6 +470,19 @@ def _columns(
     return columns
 
 
+def _of_type(column: Column, known: np.dtype[Any]) -> Column:
+    """Numbers and truth values in the type of the fit, where it holds them exactly.
+
+    The value 1 of a whole number is the level ``True`` of a fit to truth values, and the reverse.
+    """
+    values = column.values
+    if values.dtype.kind not in "biuf" or values.dtype == known:
+        return column
+    with np.errstate(invalid="ignore"):
+        same = values.astype(known)
+    return replace(column, values=same) if np.array_equal(same, values) else column
+
+
 _CATEGORIES = {"C", "factor"}
 """Functions that code a column by levels, which are named by the values of the column."""
 
@@ -571,10 +595,24 @@ def _check_levels(column: Column, known: Labels) -> None:
         )
 
 
-def _categorical(spec: Any) -> set[Any]:
+def _check_names(specs: Iterable[Any]) -> None:
+    """Refuse a column that has the name of another term: one of the two would be lost."""
+    terms: dict[str, Any] = {}
+    for spec in specs:
+        for row in spec.structure:
+            own = tuple((factor.eval_method.value, factor.expr) for factor in row.term.factors)
+            for name in map(str, row.columns):
+                if terms.setdefault(name, own) != own:
+                    raise ValueError(
+                        f"formula: two terms have the name {name!r}, and one of them is a column of"
+                        " data; rename this column"
+                    )
+
+
+def _categorical(spec: Any, columns: Sequence[str]) -> set[str]:
     """Columns in factors that are coded by levels."""
     return {
-        variable.root
+        _column_of(variable, columns)
         for factor, variables in spec.factor_variables.items()
         if spec.encoder_state.get(factor.expr, (None,))[0] is factor.Kind.CATEGORICAL
         for variable in variables

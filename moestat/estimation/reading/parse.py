@@ -18,6 +18,9 @@ Term = tuple[tuple[str, str], ...]
 ONE: Term = (("literal", "1"),)
 """The intercept."""
 
+_COLUMN_ONE = r"(^|[-~+|*/:])\s*(`1`|\.\s*($|[-~+|*/:)^]))"
+"""A column with the name "1" as a term by itself, or a dot, which stands for it, too."""
+
 _FORM = (
     'must be text such as "wage ~ age + C(region) | age": a response, terms of the experts and,'
     " after a bar, those of the gate if they are others"
@@ -89,6 +92,11 @@ def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
     # ``^`` is R's power, also within functions; quoted text is not changed.
     quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
     text = re.sub(quoted, lambda match: match[1] or "**", text)
+    others = re.sub("`([^`]*)`", lambda match: match[0] if match[1] == "1" else "x", text)
+    if "1" in columns and re.search(_COLUMN_ONE, others):
+        raise ValueError(
+            "formula: a column with the name '1' cannot be told from the intercept; rename it"
+        )
     try:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)

@@ -201,7 +201,7 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     if isinstance(frame, nw.Series):
         series = [frame]
     elif isinstance(frame, nw.DataFrame):
-        series = [frame[each] for each in only] if only is not None else [*frame.iter_columns()]
+        series = [*frame.iter_columns()] if only is None else _named(frame, only)
     else:
         return None
     names = [each.name for each in series]
@@ -210,6 +210,14 @@ def as_table(name: str, given: Any, only: Sequence[str] | None = None) -> Table 
     index = given.index if _has_index(given) else None
     native = nw.get_native_namespace(frame)
     return Table(tuple(map(_column_of, series)), named, len(frame), index, native)
+
+
+def _named(frame: Any, names: Sequence[str]) -> list[Any]:
+    """Columns of a frame of narwhals by their names as text; labels of pandas may be numbers."""
+    if all(name in frame.columns for name in names):
+        return [frame[name] for name in names]
+    columns = {str(each.name): each for each in frame.iter_columns()}
+    return [columns[name] for name in names]
 
 
 def is_table(given: object) -> bool:
@@ -236,7 +244,8 @@ def _frame_of(name: str, given: Any) -> Any:
 
 def _of_mapping(name: str, given: Mapping[str, Any], only: Sequence[str] | None) -> Table:
     """Columns by name; pandas series among them must have one index."""
-    chosen = given if only is None else {key: given[key] for key in only}
+    keys = {str(key): key for key in given}
+    chosen = given if only is None else {name: given[keys[name]] for name in only}
     check_aligned(chosen)
     columns = [as_column(f"{name}: column {key!r}", v, str(key)) for key, v in chosen.items()]
     lengths = {len(column.values) for column in columns}
