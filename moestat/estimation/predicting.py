@@ -348,7 +348,7 @@ class Predicting(Fitted):
             value = of_experts(family, theta, matrix)[1]
             return inputs.like(np.moveaxis(value, 2, 0) if classes else value[:, 0].T, experts)
         if kind in _OF_RESPONSE:
-            y = self._read_trials(X, inputs.design.shape[1], trials)
+            y = self._read_trials(X, inputs, trials)
             return self._of_response(kind, inputs, q, shares, y)
         if shares is not None and family.likelihood.effects is not None:
             labels = read_groups_of_new(self.rows, X, groups, len(matrix))
@@ -677,7 +677,7 @@ class Predicting(Fitted):
         """
         inputs = self._some(X)
         n = inputs.design.shape[1]
-        y = self._read_trials(X, n, trials)
+        y = self._read_trials(X, inputs, trials)
         if self.data is not None and self.data.groups is not None:
             labels = self.rows.groups
             if X is not None or groups is not None:
@@ -698,14 +698,16 @@ class Predicting(Fitted):
         return inputs.like(y, self._response if y.ndim == 1 else ("successes", "failures"))
 
     def _read_trials(
-        self, X: ArrayLike | TableLike | None, n: int, trials: ArrayLike | None
+        self, X: ArrayLike | TableLike | None, inputs: Inputs, trials: ArrayLike | None
     ) -> Encoded | None:
         """Encoded responses (n,) that hold the numbers of trials; None without trials."""
+        n = inputs.design.shape[1]
         if self.family.likelihood.given is None:
             if trials is not None:
                 raise ValueError("trials: rows of the fit have no numbers of trials; leave it out")
             return None
         if trials is not None:
+            check_aligned({"X": inputs.table, "trials": trials})
             numbers = as_numbers("trials", trials)
             if numbers.shape not in ((), (n,)):
                 raise ValueError(
@@ -816,7 +818,7 @@ class Predicting(Fitted):
     ) -> Callable[[float], FloatArray] | None:
         """Quantiles (n,) of shares of successes, None where numbers of trials are not known."""
         try:
-            y = self._read_trials(X, inputs.design.shape[1], trials)
+            y = self._read_trials(X, inputs, trials)
         except _UnknownTrialsError:
             return None
         assert y is not None

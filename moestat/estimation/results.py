@@ -575,9 +575,9 @@ class MoEResults(Pictures):
         Parameters
         ----------
         outcome : array_like of shape (n,)
-            The external variable.  Strings, truth values, or numbers with only two distinct values
-            are treated as categories.  In a fit with groups the variable must be the same for all
-            rows of a group.
+            The external variable.  Strings, truth values, a categorical column, or numbers with
+            only two distinct values are treated as categories.  In a fit with groups the variable
+            must be the same for all rows of a group.
         method : {"bch", "ml", "two-step"}
             "bch" uses weights that correct the classification errors and is valid for any
             distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the

@@ -346,4 +346,6 @@ def test_columns_may_have_names_with_dots_and_numbers_as_labels(data, tmp_path):
         for each in (result, moestat.load(tmp_path / "kept.json")):
             np.testing.assert_allclose(each.predict(rows), plain.predict(frame), rtol=1e-12)
             np.testing.assert_allclose(np.sort(each.get_margeff().effect), effects, rtol=1e-9)
-            assert each.log_likelihood(rows, rows[new["wage"]]) == pytest.approx(plain.llf, rel=1e-12)
+            assert each.log_likelihood(rows, rows[new["wage"]]) == pytest.approx(
+                plain.llf, rel=1e-12
+            )

@@ -143,3 +143,13 @@ def test_wrong_successes_of_new_rows_are_refused_and_missing_ones_leave_interval
     for call in (result.get_prediction, lambda X: moestat.fit_formula(formula, X, "binomial")):
         with pytest.raises(ValueError, match="must be numbers; words or categories are in column"):
             call(new.assign(s="one"))
+    mixed = pd.Series([1, 5, 8], new.index[::-1])
+    for read in (
+        result.get_prediction,
+        result.simulate,
+        lambda X, **k: result.predict(X, "quantile", **k),
+    ):
+        with pytest.raises(ValueError, match="X and trials have different indexes"):
+            read(new[["x"]], trials=mixed)
+    ordered = result.predict(new[["x"]], "variance", trials=mixed.sort_index())
+    np.testing.assert_array_equal(ordered, result.predict(new[["x"]], "variance", trials=[8, 5, 1]))

@@ -212,6 +212,21 @@ def test_classes_of_several_responses_and_groups():
     assert by_group.classes().estimate.xs("size", level=1).sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("method", ["bch", "ml", "two-step"])
+def test_categories_that_are_numbers_are_categories_in_their_order(method, result, data):
+    codes = np.random.default_rng(4).integers(1, 4, N)
+    words = result.distal(np.array(["x", "a", "b", "c"])[codes], method)
+    for outcome, order in (
+        (pd.Categorical(codes), [1, 2, 3]),
+        (pd.Series(pd.Categorical(codes, categories=[3, 1, 9, 2], ordered=True)), [3, 1, 2]),
+    ):
+        found = result.distal(outcome, method)
+        terms = [f"P({level})" for level in order]
+        assert [term for _, term in found.params.index] == 2 * terms
+        alike = words.params.loc[[(c, f"P({'xabc'[j]})") for c in (1, 2) for j in order]]
+        np.testing.assert_allclose(found.params, alike, atol=1e-7)
+
+
 def test_third_steps_refuse_in_one_sentence(result, data):
     with pytest.raises(ValueError, match="method must be one of bch, ml, two-step, got 'lanza'"):
         result.distal(data.z, "lanza")

@@ -289,13 +289,17 @@ def distal(
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
     values = _unit_values(result, step, "outcome", result._of_rows("outcome", outcome))
-    name = as_column("outcome", outcome).name
-    levels = np.unique(values.astype(str) if values.dtype.kind == "O" else values)
-    if values.dtype.kind in "OUSb" or levels.size == 2:
+    column = as_column("outcome", outcome)
+    name, is_text = column.name, values.dtype.kind == "O"
+    plain = values.astype(str) if is_text else values
+    levels = np.unique(plain)
+    if column.levels is not None:  # in their declared order
+        declared = np.asarray(column.levels).astype(str if is_text else plain.dtype)
+        levels = declared[np.isin(declared, levels)]
+    if column.categorical or values.dtype.kind in "OUSb" or levels.size == 2:
         if levels.size < 2:
             raise ValueError("outcome is the same everywhere")
-        of_text = values.astype(str) if values.dtype.kind == "O" else values
-        z = (of_text[:, None] == levels).astype(np.float64)
+        z = (plain[:, None] == levels).astype(np.float64)
         columns = tuple(f"P({level})" for level in levels.tolist())
         structure: Structure = (Means if method == "bch" else Levels)(z, columns, k)
         return _report(result, step, structure, method, assignment, f"{name or 'outcome'} by class")
