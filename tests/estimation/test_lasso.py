@@ -217,3 +217,19 @@ def test_squares_count_as_much_as_they_leave():
         assert df - 2.0 == pytest.approx(hat, rel=0.2)
     half = moestat.lasso_path("gaussian", X, y, n_experts=1, n_penalties=3, l1_ratio=0.5, rng=0)
     assert np.all(half.table["df"] <= half.table["nonzero"] + 2.0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"offset": "off"}, {"equal": {"a": [["x"]]}}, {"gate_factor": 0.0}]
+)
+def test_the_table_counts_inputs_that_a_penalty_has_let_in(options):
+    """An offset, and what has no penalty, is in every model and not chosen by the path."""
+    rng, X = _columns(120, 3, 5)
+    frame = pd.DataFrame(X, columns=["x", "z", "off"])
+    frame["y"] = np.where(rng.random(120) < 0.5, X[:, 0], 3.0) + rng.normal(size=120)
+    path = moestat.lasso_path(
+        "gaussian", "y ~ x + z", data=frame, n_penalties=6, n_experts=2, rng=0, **options
+    )
+    columns = path.coefficients.columns.str.extract(r",(\w+)\]")[0]
+    for place, values in enumerate(path.coefficients.to_numpy()):
+        assert path.table["inputs"][place] == columns[values != 0.0].nunique()

@@ -414,10 +414,9 @@ def _table(
     """Columns of the table of a path."""
     llf = np.array([sparse_data.log_likelihood(end) for end in ends])
     df = np.array([sparse_data.degrees(end) for end in ends])
-    inputs = [
-        len(sparse_data.sparse.inputs_of((end.theta != 0.0) & sparse_data.penalised))
-        for end in ends
-    ]
+    penalised = np.flatnonzero(sparse_data.penalised)
+    input_of = sparse_data.sparse.input_of[penalised]
+    inputs = [np.unique(input_of[end.theta[penalised] != 0.0]).size for end in ends]
     sound = [sparse_data.is_certified(*pair) for pair in zip(ends, penalties, strict=True)]
     return {
         "penalty": penalties,
