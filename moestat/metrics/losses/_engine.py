@@ -138,6 +138,22 @@ def _problem(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     return Translations(**_parts(loss, estimate, truth, loss.translated))
 
 
+def _check_distinct(loss: VoronoiLoss, truth: MixingMeasure) -> None:
+    """Refuse a truth with two equal atoms, whose mass one cell would lack and another have twice.
+
+    Without masses, and among all representatives of a truth, they are one atom.
+    """
+    if loss.masses is None or loss.represent is not None or truth.n_atoms == 1:
+        return
+    same = _problem(loss, truth, truth)
+    cells = same.cells(np.zeros((1, same.moving.shape[-1])))[0]
+    for j, cell in enumerate(cells.tolist()):
+        if cell != j:
+            raise ValueError(
+                f"truth: atoms {cell} and {j} are equal; give one atom that has the mass of both"
+            )
+
+
 def _scale(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> float:
     """The factor that the scaling of the loss chooses, 1 without one."""
     if loss.scaling is None:
@@ -230,6 +246,7 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     starts from the truth's.
     """
     check_measures(loss, estimate, truth)
+    _check_distinct(loss, truth)
     estimate, order = _sorted(estimate)
     if loss.represent is not None:
         truth = loss.represent(estimate, truth)

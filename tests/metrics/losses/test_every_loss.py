@@ -147,6 +147,20 @@ def test_value_is_zero_at_the_truth_and_does_not_see_labels(loss):
 
 
 @every_case
+def test_a_truth_with_two_equal_atoms_is_at_0_of_itself_or_refused(loss):
+    for family in families(loss):
+        atoms, shared = family.split(family.typical(0))
+        three = family.with_experts(3)
+        truth = three.measure(three.join(atoms[[0, 0, 1]], shared))
+        chosen = make_loss(loss)
+        if chosen.masses is None or chosen.represent is not None:
+            assert voronoi_loss(truth, truth, loss) == pytest.approx(0.0, abs=1e-9)
+        else:
+            with pytest.raises(ValueError, match="truth: atoms 0 and 1 are equal"):
+                voronoi_loss(truth, truth, loss)
+
+
+@every_case
 def test_moves_that_the_loss_leaves_open_do_not_change_it(loss):
     chosen = make_loss(loss)
     for family in families(loss):
