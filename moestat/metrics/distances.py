@@ -84,6 +84,8 @@ def _total_variation_density(
     """Total variation at each of n inputs."""
     top, gap = _log_ratio(log_p, log_q)
     difference = np.exp(top) * np.expm1(gap) * np.where(log_p < log_q, 1.0, -1.0)
+    if rule.summed:
+        return 0.5 * rule.per_input(np.abs(difference), n)
     return 0.5 * rule.per_owner(_absolute_integrals(difference, rule.weight), n)
 
 

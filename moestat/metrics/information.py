@@ -17,7 +17,7 @@ from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
 from moestat.kernels.views import part, row
-from moestat.metrics.quadrature import log_densities, response_rules
+from moestat.metrics.quadrature import known_responses, log_densities, response_rules
 from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
@@ -117,7 +117,7 @@ def _weighted_nodes(
             raise ValueError("theta: a density there is beyond the range of float64")
         used = np.flatnonzero(weight > 0.0)
         inputs = np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used]
-        yield np.ascontiguousarray(inputs), rule.y.ravel()[used], weight[used]
+        yield np.ascontiguousarray(inputs), known_responses(family, rule)[used], weight[used]
 
 
 def score_products(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
+from moestat.base.types import Encoded, FloatArray, IntArray
 from moestat.model.family import Family
 
 ORDER = 12
@@ -31,9 +31,11 @@ class ResponseRule:
     """Nodes and weights over the response at several inputs, panel by panel."""
 
     owner: IntArray  # (m,): input that each panel belongs to, ascending
-    # (m, q): nodes of each panel as encoded responses; all classes where the response is discrete.
+    # (m, q): nodes of each panel as encoded responses, of censored ones as known responses; all
+    # classes where the response is discrete.
     y: FloatArray | IntArray
     weight: FloatArray  # (m, q): their weights; 1 for classes
+    summed: bool = False  # whether the nodes are all counts or classes, whose values are summed
 
     def per_input(self, values: FloatArray, n: int) -> FloatArray:
         """Integral over the response at each of n inputs, shape (n,), of values (m, q)."""
@@ -86,7 +88,7 @@ def response_rules(
         ends = [_ends(law, *pair) for law, pair in zip(frozen, pairs, strict=True)]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
         rules = _counts(low.min(axis=0), high.max(axis=0))
-        if family.likelihood.dtype is not np.complex128:
+        if family.likelihood.dtype is not np.complex128 or _has_bounds(family):
             yield from rules
             return
         trials = np.broadcast_to(frozen[0].support()[1], pairs[0][0].shape)[0]
@@ -171,7 +173,21 @@ def log_densities(
 ) -> FloatArray:
     """``log p(y | x)`` at every node (m, q) of a rule that is for inputs X (d, n)."""
     inputs = np.repeat(X[:, rule.owner], rule.y.shape[1], axis=1)
-    return family.rowwise(theta, inputs, rule.y.ravel())[2].reshape(rule.y.shape)
+    return family.rowwise(theta, inputs, known_responses(family, rule))[2].reshape(rule.y.shape)
+
+
+def known_responses(family: Family, rule: ResponseRule) -> Encoded:
+    """Nodes (m q,) over the response as the family encodes them: two equal bounds, if it has any.
+
+    A family of censored responses by itself says nothing of how they are censored.
+    """
+    y = rule.y.ravel()
+    return y * (1.0 + 1.0j) if _has_bounds(family) else y
+
+
+def _has_bounds(family: Family) -> bool:
+    """Whether responses are encoded by a lower and an upper bound."""
+    return "censored" in family.likelihood.options
 
 
 def _chunks(n: int, n_rows: int) -> Iterator[slice]:
@@ -188,7 +204,7 @@ def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]
     for chunk in _chunks(X.shape[1], classes.size):
         n = chunk.stop - chunk.start
         y = np.tile(classes, (n, 1))
-        yield chunk, ResponseRule(np.arange(n), y, np.ones(y.shape))
+        yield chunk, ResponseRule(np.arange(n), y, np.ones(y.shape), True)
 
 
 def _ends(law: Any, mean: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -212,7 +228,7 @@ def _counts(first: FloatArray, last: FloatArray) -> Iterator[tuple[slice, Respon
     for chunk in _chunks(first.size, size):
         y, end = first[chunk, None] + np.arange(size), last[chunk, None]
         weight = np.where(y <= end, 1.0, 0.0)
-        yield chunk, ResponseRule(np.arange(len(y)), np.minimum(y, end), weight)
+        yield chunk, ResponseRule(np.arange(len(y)), np.minimum(y, end), weight, True)
 
 
 def _panels(

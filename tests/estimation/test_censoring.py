@@ -174,3 +174,25 @@ def test_wrong_bounds_are_one_clear_error():
         y[1] = row
         with pytest.raises(ValueError, match=match):
             moestat.fit(name, x, y, n_experts=1)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "poisson"])
+def test_score_tests_of_censored_responses_are_near_likelihood_ratios(name):
+    """An information of responses that are all known is not that of the scores."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (N, 2))
+    level = 0.5 + X[:, 0] + 0.3 * X[:, 1]
+    noise = rng.normal(size=N) if name in NAMES[:2] else np.log(rng.exponential(size=N))
+    y = level + noise if name == "gaussian" else np.exp(level + noise)
+    y = rng.poisson(np.exp(level)).astype(float) if name == "poisson" else y
+    limit = np.median(y)
+    Y = np.column_stack([np.minimum(y, limit), np.where(y < limit, y, np.inf)])
+    full = moestat.fit(name, X, Y, n_experts=1, rng=0)
+    small = full.fit_constrained("a[0,1] = 0")
+    score = moestat.score_test(full, small.theta, 1)
+    assert small.lr_test.statistic > 1.0
+    assert score.statistic == pytest.approx(small.lr_test.statistic, rel=0.2)
+    with pytest.raises(ValueError, match="'expected': not available for censored responses"):
+        full.get_robustcov_results("expected")
+    with pytest.raises(ValueError, match="only for fits without censored responses"):
+        moestat.required_n(full, error=0.1, what="a[0,0]")

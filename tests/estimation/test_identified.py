@@ -487,6 +487,14 @@ def test_required_rows_are_those_of_a_regression(monkeypatch):
     fitted = moestat.fit("gaussian", x, x + np.sin(9 * x), n_experts=1, rng=0)
     same = moestat.required_n(fitted, error=0.1, what="a[0,0]")
     assert same.error_at(80) == pytest.approx(fitted.bse[3], rel=1e-6)
+    grouped = moestat.fit("gaussian", x, x, n_experts=1, groups=np.arange(80) // 2, gate_inputs=[])
+    trials = np.column_stack([np.arange(80) % 3, 1 + np.arange(80) % 4])
+    for other, without in (
+        (grouped, "fits without groups"),
+        (moestat.fit("binomial", x, trials, n_experts=1, rng=0), "the same number of trials"),
+    ):
+        with pytest.raises(ValueError, match=without):
+            moestat.required_n(other, error=0.1, what="a[0,0]")
     merged = F.with_experts(2).pack(
         {"beta0": [0, 0], "beta1": [0, 0], "a": [3, 3], "b": [1, 1], "nu": [2, 2]}
     )

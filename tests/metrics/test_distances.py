@@ -3,10 +3,11 @@ import pytest
 from scipy import integrate
 from scipy.special import erf, ndtr
 
-from moestat import Uniform, family
+from moestat import Uniform, expected_information, family
 from moestat.metrics.distances import Distance, _absolute_integrals, hellinger, total_variation
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.quadrature import ORDER
+from moestat.model.likelihoods import LIKELIHOODS
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_theta
 
@@ -471,3 +472,40 @@ def test_expert_errors_of_means_are_in_units_of_y():
     other = theta.copy()
     other[F.blocks["a"][0]] += [1.0, -2.0]
     assert expert_errors(F, other, F, theta, [0, 1]) == pytest.approx([2, 0], rel=0.02, abs=1e-14)
+
+
+COUNTS = [name for name, law in LIKELIHOODS.items() if law.counts]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_distances_of_counts_are_sums_over_counts(name):
+    F, x = family(name, gate="softmax", n_experts=2), np.array([[0.0], [2.0]])
+    counts = range(int(F.likelihood.ends[0] == 0.0), 400)
+
+    def masses(theta):
+        assert F.likelihood.law is not None
+        law = F.likelihood.law(F.predictors(theta, x.T))
+        below = [law.cdf(np.full((2, 2), y - 1.0)) for y in (*counts, counts[-1] + 1)]
+        of_experts = np.diff(below, axis=0)
+        return np.einsum("ykn,kn->ny", of_experts, F.gate_probabilities(theta, x).T)
+
+    theta, truth = F.typical(0), F.typical(1)
+    table = np.array([0.25, 0.75]) @ np.transpose(pointwise(masses(theta), masses(truth)))
+    for function, value in zip((hellinger, total_variation), table, strict=True):
+        found = function(F, theta, F, truth, TwoPoint())
+        assert found.value == pytest.approx(value, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "log-normal", "weibull", "exponential", "poisson"])
+def test_a_family_of_censored_responses_has_the_distances_and_information_of_known_ones(name):
+    plain = family(name, gate="softmax", n_experts=2)
+    bounds = family({"name": name, "censored": True}, gate="softmax", n_experts=2)
+    theta, truth = plain.typical(0), plain.typical(1)
+    for function in (hellinger, total_variation):
+        known = function(plain, theta, plain, truth).value
+        for first, second in ((bounds, bounds), (bounds, plain), (plain, bounds)):
+            found = function(first, theta, second, truth).value
+            assert found == pytest.approx(known, rel=1e-9)
+    np.testing.assert_allclose(
+        expected_information(bounds, theta), expected_information(plain, theta), rtol=1e-8
+    )

@@ -179,9 +179,11 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
 def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
     """Expected information (P, P), or the products of the scores where there is none.
 
-    Densities of groups and of several responses have no expected information here.
+    Densities of groups and of several responses have no expected information here, and censored
+    responses do not say what the bounds of the known ones would have been.
     """
-    if data.begin is None and not family.likelihood.parts:
+    censored = "censored" in family.likelihood.options
+    if data.begin is None and not family.likelihood.parts and not censored:
         return information_at(family, data, theta)
     scores = rows_of_scores(family, data, theta)
     return (scores * data.units[:, None]).T @ scores
@@ -195,6 +197,8 @@ def check_kind_of_covariance(result: MoEResults, kind: str, groups: object, stra
         raise ValueError(f"strata are for cov_type 'survey', got cov_type {kind!r}")
     if kind == "expected" and result.data is not None and result.data.groups is not None:
         raise ValueError("cov_type 'expected': not available with groups")
+    if kind == "expected" and "censored" in result.family.likelihood.options:
+        raise ValueError("cov_type 'expected': not available for censored responses")
     return kind != "observed"
 
 

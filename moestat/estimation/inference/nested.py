@@ -236,7 +236,8 @@ def score_test(full: MoEResults, theta: ArrayLike, df: int) -> TestResult:
     TestResult
         ``s' I^-1 s`` with the score s and the expected information I of the free parameters at
         theta.  (The observed information need not be positive definite there.)  If the fit has
-        groups or several responses, I is the sum of the outer products of the scores.
+        groups, several responses or censored ones, I is the sum of the outer products of the
+        scores.
 
     Raises
     ------

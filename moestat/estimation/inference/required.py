@@ -124,7 +124,8 @@ def required_n(
     Parameters
     ----------
     model : Family or MoEResults
-        The model; or a fit, whose estimate is then the truth and whose inputs are the design.
+        The model; or a fit, whose estimate is then the truth and whose inputs are the design.  Fits
+        with groups, with censored responses or with numbers of trials by row are refused.
     truth : array_like of shape (P,), optional
         Packed parameters that generate the data; needed with a family.
     design : Design, optional
@@ -189,6 +190,12 @@ def required_n(
     family, names = (model.family if fitted else model), model.param_names
     if family.likelihood.effects is not None:
         raise ValueError("model: available only for models without random effects")
+    if fitted and "censored" in family.likelihood.options:
+        raise ValueError("model: available only for fits without censored responses")
+    if fitted and model.rows.groups is not None:
+        raise ValueError("model: available only for fits without groups")
+    if fitted and family.likelihood.given is not None:
+        raise ValueError("model: available only if all rows have the same number of trials")
     if family.likelihood.parts:
         count = len(family.likelihood.parts)
         raise ValueError(f"model: available only for models of one response, got {count}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.metrics.quadrature import response_rules
+from moestat.metrics.quadrature import known_responses, response_rules
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
 
@@ -48,7 +48,7 @@ def make_nodes(family: Family, theta: FloatArray, design: Design, order: int) ->
     parts = []
     for chunk, rule in response_rules([(family, theta)], X):
         owner = np.repeat(rule.owner + chunk.start, rule.y.shape[1])
-        parts.append((owner, rule.y.ravel(), rule.weight.ravel()))
+        parts.append((owner, known_responses(family, rule), rule.weight.ravel()))
     owner, y, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Nodes(np.ascontiguousarray(X[:, owner]), y, weight, owner, mass)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat.base.types import Encoded, FloatArray
 from moestat.metrics.information import score_rows
-from moestat.metrics.quadrature import log_densities, response_rules
+from moestat.metrics.quadrature import known_responses, log_densities, response_rules
 from moestat.model.designs import Design
 from moestat.model.family import Family
 
@@ -56,7 +56,7 @@ class Target:
             weight = (density * rule.weight * mass[chunk][rule.owner, None]).ravel()
             used = weight > _LEAST
             rows = np.repeat(x[:, rule.owner], rule.y.shape[1], axis=1)[:, used]
-            parts.append((rows, rule.y.ravel()[used], weight[used]))
+            parts.append((rows, known_responses(self.family, rule)[used], weight[used]))
         X, y, weight = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
         return np.ascontiguousarray(X), y, weight
 
