@@ -44,7 +44,8 @@ class Spectrum:
     Parameters
     ----------
     eigenvalues : ndarray of shape (F,)
-        Eigenvalues for the F parameters that are not fixed, ascending.
+        Eigenvalues for the F parameters that are not fixed, ascending; equal coefficients are one
+        parameter.
     null_directions : tuple of NullDirection
         A basis of the directions whose scores vanish; each direction contains a parameter that the
         others do not contain.
@@ -299,11 +300,11 @@ def information_spectrum(
     """
     check_family("family", family)
     share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)
-    at = np.flatnonzero(family.lower < family.upper)
-    scores = np.empty((0, at.size))
+    basis = free_basis(family)
+    scores = np.empty((0, basis.shape[1]))
     for rows in _weighted_scores(family, theta, design, n_nodes, noise):
         # The triangular factor has the singular values of all rows so far.
-        scores = np.linalg.qr(np.concatenate([scores, rows[:, at]]), mode="r")
+        scores = np.linalg.qr(np.concatenate([scores, rows @ basis]), mode="r")
     if not np.isfinite(scores).all():
         raise ValueError("theta: the information there is beyond the range of float64")
     _, singular, vectors = np.linalg.svd(scores, full_matrices=False)
@@ -314,12 +315,21 @@ def information_spectrum(
     if null.any():
         largest = max(float(singular[null][0]), np.finfo(float).tiny)
         gap = float(singular[~null][-1] / largest)
-    names = [family.param_names[j] for j in at]
+    names = family.param_names
     directions = (
         NullDirection({names[j]: float(v) for j, v in enumerate(column) if abs(v) > 1e-6})
-        for column in named_basis(vectors[null].T).T
+        for column in (basis @ named_basis(vectors[null].T)).T
     )
     return Spectrum(singular[::-1] ** 2, tuple(directions), gap)
+
+
+def free_basis(family: Family) -> FloatArray:
+    """Directions (P, F) of the free parameters, of which equal coefficients are one."""
+    basis, free = np.eye(family.n_params), family.lower < family.upper
+    for tie in family.ties:
+        basis[tie, tie[0]] = 1.0
+        free[tie[1:]] = False
+    return basis[:, free]
 
 
 def named_basis(space: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import moestat
+from moestat.estimation.starts import GivenStarts
 from moestat.solvers import EM, QuasiNewton
 
 
@@ -160,3 +161,28 @@ def test_a_known_wide_expert_takes_the_noise():
     assert np.allclose(result.blocks["a"][order, 0], [-1.0, 1.0], atol=0.1)
     assert result.blocks["nu"][0] == pytest.approx(100.0)
     assert abs(result.responsibilities[:, 0].mean() - 0.1) < 0.04
+
+
+def test_equal_coefficients_are_one_parameter_of_informations():
+    """Score tests, sample sizes and spectra, as the errors of the fit; also of a shared gate."""
+    rng = np.random.default_rng(0)
+    n = 600
+    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x", "z"])
+    level = np.where(rng.random(n) < 0.5, 1 + frame.x, -1 - frame.x)
+    frame["y"] = level + 0.1 * frame.z + 0.5 * rng.normal(size=n)
+    fit = moestat.fit_formula("y ~ x + z | 1", frame, equal={"a": [["z"]]}, rng=0)
+    name, error = "a[0,z]", fit.get_robustcov_results("expected").bse["a[0,z]"]
+    assert moestat.required_n(fit, error=0.01, what=name).error_at(n) == pytest.approx(error)
+    spectrum = moestat.information_spectrum(fit.family, fit.theta)
+    assert spectrum.eigenvalues.size == fit.family.n_free_params == 8
+    known = fit.fit_constrained("a[0,z] = 0")
+    score = moestat.score_test(fit, known.theta, 1).statistic
+    assert score == pytest.approx(known.lr_test.statistic, rel=0.1)
+
+    gate = {"name": "hierarchical", "tree": [0, 1]}
+    family = moestat.family("gaussian", gate=gate, n_experts=2)
+    truth = family.typical(3)
+    X, y = moestat.sample(family, truth, 4000, rng=0, design=moestat.Uniform(-1, 1))
+    result = moestat.fit(family, X, y, starts=[GivenStarts(truth[None])], rng=0)
+    ratio = 2.0 * (result.llf - moestat.log_likelihood(family, truth, X, y))
+    assert moestat.score_test(result, truth, 8).statistic == pytest.approx(ratio, rel=0.1)

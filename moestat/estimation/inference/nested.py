@@ -24,6 +24,7 @@ from moestat.estimation.inference.inner_fit import (
     llf_at,
 )
 from moestat.estimation.inference.on_source import score_on_source
+from moestat.model.constraints import tied_basis
 from moestat.model.joint import likelihood_table
 from moestat.solvers.problem import Objective, Request
 from moestat.solvers.rules import GAIN_LIMIT, HALF_OF_DIGITS, ZERO_CURVATURE
@@ -273,11 +274,13 @@ def score_test(full: MoEResults, theta: ArrayLike, df: int) -> TestResult:
     else:
         gradient = inner.problem.evaluate(Request(Objective.SCORE, values)).gradient
         information = information_of(inner.family, inner.data, values)
-    free = inner.free
-    information = information[np.ix_(free, free)]
+    # Equal coefficients are one parameter.
+    basis = tied_basis(values.size, inner.family.ties)[inner.free]
+    basis = basis[:, np.any(basis, axis=0)]
+    information = basis.T @ information[np.ix_(inner.free, inner.free)] @ basis
     scale = np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     if np.linalg.eigvalsh(information / np.outer(scale, scale))[0] <= ZERO_CURVATURE:
         raise ValueError("theta: the expected information there is singular")
-    score: FloatArray = -gradient[free] / scale
+    score: FloatArray = -(gradient[inner.free] @ basis) / scale
     solved = np.linalg.solve(information / np.outer(scale, scale), score)
     return chi_square("score", float(score @ solved), df)

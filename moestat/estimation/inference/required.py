@@ -23,7 +23,7 @@ from moestat.estimation.jobs import FitJob
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rules import DOUBT, REQUIRED
 from moestat.estimation.starts import MeasureStarts
-from moestat.metrics.information import expected_information
+from moestat.metrics.information import expected_information, free_basis
 from moestat.model.designs import Design, Lattice, Uniform, design_of
 from moestat.model.family import Family
 from moestat.model.generate import sample_weighted
@@ -236,11 +236,11 @@ def required_n(
 
 def _variance(family: Family, information: FloatArray, row: FloatArray) -> float | None:
     """``g' I^-1 g`` over the free coordinates; None where the information does not determine g."""
-    free = np.flatnonzero(family.lower < family.upper)
-    block = information[np.ix_(free, free)]
+    basis = free_basis(family)
+    block = basis.T @ information @ basis
     size = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(block / np.outer(size, size))
-    along = vectors.T @ (row[free] / size)
+    along = vectors.T @ (basis.T @ row / size)
     null = values <= ZERO_CURVATURE * values[-1]
     if np.linalg.norm(along[null]) > DOUBT.part * np.linalg.norm(along):
         return None
