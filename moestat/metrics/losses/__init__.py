@@ -175,8 +175,8 @@ def voronoi_loss(
     estimate : MixingMeasure
         Fitted measure with k atoms.
     truth : MixingMeasure
-        True measure with k* atoms and the same blocks.  Where the loss has masses, two of them may
-        not be equal.
+        True measure with k* atoms and the same blocks.  Where the loss compares masses,
+        two of them may not be equal.
     loss : str, mapping or VoronoiLoss
         The loss, as `make_loss` takes it: ``"D1"`` for the sigmoid gate; ``"softmax-D1"`` and
         ``"softmax-D2r"`` for the softmax gate; ``"D3"`` for the Euclidean score with a

@@ -141,9 +141,10 @@ def _problem(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
 def _check_distinct(loss: VoronoiLoss, truth: MixingMeasure) -> None:
     """Refuse a truth with two equal atoms, whose mass one cell would lack and another have twice.
 
-    Without masses, and among all representatives of a truth, they are one atom.
+    Where no masses are compared, and among all representatives of a truth, they are one atom.
     """
-    if loss.masses is None or loss.represent is not None or truth.n_atoms == 1:
+    compared = loss.masses is not None and loss.mass_cells != "none"
+    if not compared or loss.represent is not None or truth.n_atoms == 1:
         return
     same = _problem(loss, truth, truth)
     cells = same.cells(np.zeros((1, same.moving.shape[-1])))[0]
