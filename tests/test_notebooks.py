@@ -42,8 +42,8 @@ def printed(cell: nbformat.NotebookNode) -> list[str]:
     return pattern("".join(texts))
 
 
-# In each run: a fit, a whole analysis and a sweep.  The others call what pages and tests call.
-SHORT = {"first_fit", "first_analysis", "from_spec_to_rate"}
+# In each run: a fit and a sweep.  The others call what pages and tests call.
+SHORT = {"first_fit", "from_spec_to_rate"}
 RUN = each_run(
     NOTEBOOKS, [path for path in NOTEBOOKS if path.stem in SHORT], lambda path: path.stem
 )

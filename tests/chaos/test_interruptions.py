@@ -74,7 +74,7 @@ def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_
     ("executor", "number", "code"),
     [
         ("process", signal.SIGINT, 130),
-        ("dask", signal.SIGTERM, 143),
+        pytest.param("dask", signal.SIGTERM, 143, marks=pytest.mark.slow),
         pytest.param("dask", signal.SIGINT, 130, marks=pytest.mark.slow),
         pytest.param("process", signal.SIGTERM, 143, marks=pytest.mark.slow),
     ],

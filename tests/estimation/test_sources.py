@@ -223,6 +223,7 @@ def test_partitions_on_dask_workers(processes, folder, frame):
             fit_formula("price ~ log(area - 50) | 1", dd.from_pandas(frame, 4), rng=0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_during_a_pass_is_replaced(folder, frame, tmp_path):
     """Its partitions are computed again by others, and the fit is the same."""
     distributed = pytest.importorskip("distributed")

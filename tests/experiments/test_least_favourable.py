@@ -62,6 +62,7 @@ def test_what_was_measured_is_of_the_same_truth_and_cells():
     assert measured(CASES["mlmoe-1"], "no such block", FIGURES) is None
 
 
+@pytest.mark.slow
 def test_the_shipped_page_comes_from_its_pairs(tmp_path):
     for page in FIGURES.glob("microscope_*.md"):
         (tmp_path / page.name).write_bytes(page.read_bytes())

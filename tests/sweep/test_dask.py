@@ -71,6 +71,7 @@ def test_tasks_are_drawn_as_workers_become_free(address):
     assert len(drawn) <= 10
 
 
+@pytest.mark.slow
 def test_a_deadly_task_is_given_up_and_the_others_run_again(address, tmp_path):
     results = list(dask_executor(address).run(functools.partial(deadly, tmp_path), range(6), 2))
     (lost,) = [result for result in results if isinstance(result, Lost)]
