@@ -203,7 +203,7 @@ def _has_bent_gate(family: Family) -> bool:
 
 
 def _check(family: Family, prior: Prior) -> None:
-    """Refuse families for which the distributions say nothing."""
+    """Refuse families for which these prior distributions are not defined."""
     if family.is_regression or family.has_jumps:
         raise ValueError("prior: needs a likelihood without jumps; leave it out")
     if _has_bent_gate(family) and prior.gate is not None:
