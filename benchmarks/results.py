@@ -137,7 +137,7 @@ def _figure(record: dict[str, Any]) -> None:
     right.bar_label(bars, gains, fontsize="small")
     right.margins(x=0.2)
     right.invert_yaxis()
-    right.set_xlabel("seconds to fit (and log-likelihood gained)")
+    right.set_xlabel("seconds to fit\n(labels: log-likelihood gained)")
     for axes, least in ((left, 1.0), (right, 0.01)):
         axes.set_xscale("log")
         axes.set_xlim(left=least)
