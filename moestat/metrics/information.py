@@ -18,6 +18,7 @@ from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
 from moestat.kernels.views import part, row
 from moestat.metrics.quadrature import known_responses, log_densities, response_rules
+from moestat.model.constraints import tied_basis
 from moestat.model.designs import Design, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 from moestat.model.generate import check_noise
@@ -325,11 +326,8 @@ def information_spectrum(
 
 def free_basis(family: Family) -> FloatArray:
     """Directions (P, F) of the free parameters, of which equal coefficients are one."""
-    basis, free = np.eye(family.n_params), family.lower < family.upper
-    for tie in family.ties:
-        basis[tie, tie[0]] = 1.0
-        free[tie[1:]] = False
-    return basis[:, free]
+    basis = (tied_basis(family.n_params, family.ties) != 0.0).astype(np.float64)
+    return basis[:, (family.lower < family.upper) @ basis > 0.0]
 
 
 def named_basis(space: FloatArray) -> FloatArray:
