@@ -274,7 +274,7 @@ def read_data(
         labels,
         inputs.formula,
         index,
-        _plain(series["groups"].values) if "groups" in series else None,
+        series["groups"].as_labels("groups") if "groups" in series else None,
         complete_rows,
         n - len(values),
         responses=series["y"].parts,
@@ -327,11 +327,6 @@ def _variances(design: FloatArray, weight: FloatArray, which: Sequence[int]) -> 
     """Weighted variances of some inputs."""
     share = weight / weight.sum()
     return np.array([share @ (x - share @ x) ** 2 for x in design[list(which)]])
-
-
-def _plain(labels: np.ndarray) -> np.ndarray:
-    """Labels of a type that can be stored without pickle."""
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
 def _check_model(model: object, options: Mapping[str, object]) -> bool:

@@ -68,8 +68,7 @@ def read_groups(groups: ArrayLike | Column, n: int) -> Labels:
         shape = column.values.shape
         raise ValueError(f"groups must hold one label per row, shape ({n},), got {shape}")
     column.check_missing("groups")
-    labels = column.values
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
+    return column.as_labels("groups")
 
 
 def arranged(

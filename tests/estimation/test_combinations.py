@@ -128,6 +128,8 @@ def test_criteria_compare_fits_of_one_response(data):
     positive = data.assign(y=np.exp(data["y"]))
     with pytest.raises(ValueError, match=r"'y' and 'log\(y\)' are different responses"):
         moestat.select("gaussian", ["y ~ x", "log( y ) ~ x"], data=positive, k=[1], **QUICK)
+    with pytest.raises(ValueError, match="X: a formula for each expert determines the number"):
+        moestat.select("gaussian", {"1": "y ~ x", "2": "y ~ 1"}, data=positive)
 
 
 def test_constraints_that_repeat_each_other_by_another_constraint(data):

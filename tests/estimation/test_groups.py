@@ -178,3 +178,25 @@ def test_experts_by_weight_pair_the_rows_of_groups_with_their_own_weights():
     share = np.average(chance, axis=0, weights=weight)
     assert share[0] > share[1]
     assert np.mean(chance[:, 0]) < 0.5
+
+
+def test_whole_numbers_are_the_same_labels_whatever_the_type_of_the_array():
+    rng = np.random.default_rng(0)
+    group, X, y = np.repeat(np.arange(20), 3), rng.normal(size=(60, 1)), rng.normal(size=60)
+    fits = [
+        moestat.fit("gaussian", X, y, n_experts=2, groups=labels, gate_inputs=[], rng=0)
+        for labels in (group, group.astype(object))
+    ]
+    for one in fits:
+        assert one.rows.groups.dtype.kind == "i"
+        means = [one.predict(X, groups=labels) for labels in (group, group.astype(object))]
+        assert np.array_equal(*means)
+
+
+@pytest.mark.parametrize("other", ["0", True, 1.0, False])
+def test_labels_that_look_alike_or_are_equal_are_refused(other):
+    """1 and "1" became one group, 1 and True two."""
+    labels = np.repeat(np.arange(20), 3).astype(object)
+    labels[5] = other
+    with pytest.raises(ValueError, match="groups must hold labels of one type"):
+        moestat.fit("gaussian", np.arange(60.0) % 7, np.arange(60.0), n_experts=1, groups=labels)

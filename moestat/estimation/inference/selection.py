@@ -505,6 +505,11 @@ def _formulas_of(X: object) -> list[str] | None:
     """The formulas that are given in place of inputs; None for inputs."""
     if isinstance(X, str):
         return [X]
+    if isinstance(X, Mapping) and any(isinstance(text, str) for text in X.values()):
+        raise ValueError(
+            "X: a formula for each expert determines the number of experts, which select compares;"
+            " give one formula, or a list of formulas, and compare fits of fit_formula by their bic"
+        )
     if not (is_sequence(X) and len(X) > 0 and all(isinstance(x, str) for x in X)):
         return None
     responses = list(dict.fromkeys("".join(text.partition("~")[0].split()) for text in X))

@@ -47,6 +47,11 @@ def missing_values(label: str, count: int, first: int) -> ValueError:
     )
 
 
+def _is_whole(value: object) -> bool:
+    """Whether this is a whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: its values, which of them are missing, and its name."""
@@ -69,6 +74,22 @@ class Column:
     def at(self, rows: IntArray | NDArray[np.bool_]) -> Column:
         """The column at some rows."""
         return replace(self, values=self.values[rows], missing=self.missing[rows])
+
+    def as_labels(self, label: str) -> Labels:
+        """Labels (n,) of groups, as numbers or as words; equal values have equal labels."""
+        if self.values.dtype.kind != "O":
+            return self.values
+        known = self.values[~self.missing].tolist()
+        if len(known) == len(self.values) and all(map(_is_whole, known)):
+            return self.values.astype(np.int64)
+        words = self.values.astype(str)
+        pairs = {*zip(known, words[~self.missing].tolist(), strict=True)}
+        if not len({value for value, _ in pairs}) == len(pairs) == len({word for _, word in pairs}):
+            raise ValueError(
+                f"{label} must hold labels of one type, got values of several types that are equal"
+                " or look alike, such as 1 and '1'"
+            )
+        return words
 
     def numbers(self, label: str) -> FloatArray:
         """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
