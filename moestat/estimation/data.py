@@ -294,6 +294,11 @@ def with_places(options: Mapping[str, Any], features: Sequence[str] | None) -> d
         inputs = [inputs] if isinstance(inputs, str) else inputs
         if is_sequence(inputs):
             arguments[name] = _places(inputs, features, name)
+    if isinstance(arguments.get("offset"), str):
+        places = _places([arguments["offset"]], features, "offset")
+        if len(places) > 1:
+            raise ValueError(f"offset: {arguments['offset']!r} is a factor; give a numeric input")
+        arguments["offset"] = places[0]
     return arguments
 
 

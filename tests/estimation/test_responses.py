@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
@@ -91,3 +92,15 @@ def test_counts_that_are_none_are_one_clear_error():
     F = moestat.family("poisson", gate="softmax", n_experts=1)
     with pytest.raises(ValueError, match="a lattice is for classes and normal responses"):
         moestat.sample_weighted(F, F.typical(0), 100, rng=0, design=moestat.Lattice(0, 1))
+
+
+def test_an_offset_of_a_table_may_be_given_by_name():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=200), "e": rng.uniform(size=200)})
+    y = rng.poisson(np.exp(0.3 * X["x"] + X["e"]))
+    place, name = (
+        moestat.fit("poisson", X, y, n_experts=1, offset=given, rng=0) for given in (1, "e")
+    )
+    assert np.array_equal(place.theta, name.theta)
+    with pytest.raises(ValueError, match="offset: unknown input 'z'; the inputs are x, e"):
+        moestat.fit("poisson", X, y, n_experts=1, offset="z", rng=0)
