@@ -97,6 +97,19 @@ REGRESSION = [
     ),
 ]
 
+_RARE = [
+    ("least-squares", "sigmoid-quadratic", expert)
+    for expert in (
+        _VARIANTS[0],
+        _neuron("gelu"),
+        _neuron("relu"),
+        _neuron("tanh", weighted=False),
+    )
+]
+EACH_REGRESSION = [kind for kind in REGRESSION if kind not in _RARE]
+"""Regression functions of each run; those left out differ from one of these in a factor or a degree
+of the expert, and compiling is what a kind costs."""
+
 
 def kind_id(kind):
     """One word for a kind."""

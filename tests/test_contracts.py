@@ -31,12 +31,14 @@ from moestat.sweep.run.executors import EXECUTORS
 from tests import oracle
 from tests.conftest import MEDIUM, WIDE
 from tests.kinds import (
+    EACH_REGRESSION,
     GAUSSIAN,
     KINDS,
     MULTINOMIAL,
     NORMAL_ONLY,
     OTHERS,
     REGRESSION,
+    each_run,
     kind_id,
     make,
     random_response,
@@ -339,7 +341,9 @@ def same(one, other):
             assert a == b or (a != a and b != b)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *REGRESSION], ids=kind_id)
+@pytest.mark.parametrize(
+    "kind", each_run([*KINDS, *REGRESSION], [*KINDS, *EACH_REGRESSION], kind_id)
+)
 def test_families_and_results_survive_every_way_to_store_them(kind, tmp_path):
     rng = np.random.default_rng(0)
     family = make(kind, 3, 2, 3)

@@ -95,6 +95,7 @@ def test_a_gate_of_equal_slopes_is_constant(lines):
     assert equal.family.n_free_params == constant.family.n_free_params
 
 
+@pytest.mark.slow  # the laws ask this, too
 def test_fits_do_not_depend_on_units(lines):
     frame, y = lines
     options = {"gate_inputs": [], "equal": {"a": [["x"]]}, "fixed": {"b": {0: 5.0}}}

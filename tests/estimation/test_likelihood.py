@@ -8,7 +8,17 @@ import pytest
 
 import moestat
 from tests import oracle
-from tests.kinds import KINDS, REGRESSION, kind_id, known, make, random_response, random_theta
+from tests.kinds import (
+    EACH_REGRESSION,
+    KINDS,
+    REGRESSION,
+    each_run,
+    kind_id,
+    known,
+    make,
+    random_response,
+    random_theta,
+)
 
 SMOOTH = [kind for kind in KINDS if "top" not in kind_id(kind)]
 
@@ -48,7 +58,7 @@ def profile(family, theta, X, y, weight):
     return -0.5 * weight.sum() * (np.log(2 * np.pi * variance) + 1)
 
 
-@pytest.mark.parametrize("kind", REGRESSION, ids=kind_id)
+@pytest.mark.parametrize("kind", each_run(REGRESSION, EACH_REGRESSION, kind_id))
 def test_regression_functions_have_a_likelihood_with_the_variance_profiled_out(kind):
     family, theta, X, y, weight = case(kind)
     exact = profile(family, theta, X, y, weight)
@@ -66,7 +76,9 @@ def test_regression_functions_have_a_likelihood_with_the_variance_profiled_out(k
         moestat.responsibilities(family, theta, X, y)
 
 
-@pytest.mark.parametrize("kind", [*SMOOTH, *REGRESSION], ids=kind_id)
+@pytest.mark.parametrize(
+    "kind", each_run([*SMOOTH, *REGRESSION], [*SMOOTH, *EACH_REGRESSION], kind_id)
+)
 def test_hessians_are_the_derivatives_of_scores(kind):
     family, theta, X, y, weight = case(kind)
     hessian = moestat.hessian(family, theta, X, y, weight)

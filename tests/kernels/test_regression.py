@@ -8,9 +8,18 @@ import pytest
 import moestat
 from moestat.base.symmetric import pack_symmetric, unpack_symmetric
 from tests import oracle
-from tests.kinds import MIXING, QUADRATIC, REGRESSION, kind_id, make, random_theta
+from tests.kinds import (
+    EACH_REGRESSION,
+    MIXING,
+    QUADRATIC,
+    REGRESSION,
+    each_run,
+    kind_id,
+    make,
+    random_theta,
+)
 
-every_kind = pytest.mark.parametrize("kind", REGRESSION, ids=kind_id)
+every_kind = pytest.mark.parametrize("kind", each_run(REGRESSION, EACH_REGRESSION, kind_id))
 
 
 def random_case(kind, k, d, n, seed=0):

@@ -9,10 +9,12 @@ import pytest
 
 import moestat
 from moestat.model import plain
-from tests.kinds import KINDS, REGRESSION, kind_id, make
+from tests.kinds import EACH_REGRESSION, KINDS, REGRESSION, each_run, kind_id, make
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *REGRESSION], ids=kind_id)
+@pytest.mark.parametrize(
+    "kind", each_run([*KINDS, *REGRESSION], [*KINDS, *EACH_REGRESSION], kind_id)
+)
 def test_loops_of_every_kind_pass(kind, monkeypatch):
     monkeypatch.setattr(plain, "_CHECKED", set())
     family = make(kind, 2, 2, 3)

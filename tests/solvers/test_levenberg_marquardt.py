@@ -13,7 +13,7 @@ from moestat.solvers.driver import drive
 from moestat.solvers.problem import Objective, Problem, Request, Sample, Value, ValueGradient
 from moestat.solvers.squares import CHUNK
 from tests import oracle
-from tests.kinds import REGRESSION, kind_id, make, random_theta
+from tests.kinds import EACH_REGRESSION, REGRESSION, each_run, kind_id, make, random_theta
 
 WIDE = moestat.Uniform(-1, 1)
 LINEAR = {"name": "polynomial", "degree": 1}
@@ -30,7 +30,7 @@ def truth_of(family, seed=0):
     return family.pin(rng.normal(size=family.n_params))
 
 
-@pytest.mark.parametrize("kind", REGRESSION, ids=kind_id)
+@pytest.mark.parametrize("kind", each_run(REGRESSION, EACH_REGRESSION, kind_id))
 @pytest.mark.parametrize("n", [1, CHUNK, 2 * CHUNK + 3])
 def test_squares_match_the_oracle(kind, n):
     rng = np.random.default_rng(n)

@@ -24,9 +24,9 @@ from tests.solvers.targets import comparison
 ROOT = Path(__file__).parents[3]
 TOLERANCE = 1e-12
 KINDS = comparison.NAMES[: comparison.NAMES.index("given responsibilities")]
-# A kind takes some seconds in the simulator, fits of a density half a minute; `pytest -m slow` has
-# all of them.
-LONG = ["fits of a density"]
+# A kind takes some seconds in the simulator, fits a quarter or half of a minute; `pytest -m slow`
+# has all of them.
+LONG = ["fits of a density", "fits of a regression function"]
 SIMULATED = KINDS[:1] + [name for name in comparison.NAMES[len(KINDS) :] if name not in LONG]
 
 
