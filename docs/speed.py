@@ -46,7 +46,7 @@ def draw() -> Figure:
                 )
             elif isinstance(below, float) and below >= 0.05:
                 ax.annotate(
-                    f"-{below:.3g}",
+                    f"-{below:.3g}" if below < 100.0 else f"-{below:.0f}",
                     points[-1],
                     xytext=(0, 7),
                     textcoords="offset points",
