@@ -356,6 +356,11 @@ class Likelihood:
         return np.real(y) if self.given is None else np.real(y) / np.imag(y)
 
     @property
+    def is_censored(self) -> bool:
+        """Whether a lower and an upper bound are given of each response."""
+        return "censored" in self.options
+
+    @property
     def laws(self) -> tuple[Likelihood, ...]:
         """The likelihood of each response."""
         return tuple(one.likelihood for one in self.parts) or (self,)

@@ -88,7 +88,7 @@ def response_rules(
         ends = [_ends(law, *pair) for law, pair in zip(frozen, pairs, strict=True)]
         low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
         rules = _counts(low.min(axis=0), high.max(axis=0))
-        if family.likelihood.dtype is not np.complex128 or _has_bounds(family):
+        if family.likelihood.dtype is not np.complex128 or family.likelihood.is_censored:
             yield from rules
             return
         trials = np.broadcast_to(frozen[0].support()[1], pairs[0][0].shape)[0]
@@ -179,15 +179,11 @@ def log_densities(
 def known_responses(family: Family, rule: ResponseRule) -> Encoded:
     """Nodes (m q,) over the response as the family encodes them: two equal bounds, if it has any.
 
-    A family of censored responses by itself says nothing of how they are censored.
+    A family of censored responses by itself says nothing of how they are censored, and families
+    that share a rule may encode responses in different ways.
     """
     y = rule.y.ravel()
-    return y * (1.0 + 1.0j) if _has_bounds(family) else y
-
-
-def _has_bounds(family: Family) -> bool:
-    """Whether responses are encoded by a lower and an upper bound."""
-    return "censored" in family.likelihood.options
+    return y * (1.0 + 1.0j) if family.likelihood.is_censored else y
 
 
 def _chunks(n: int, n_rows: int) -> Iterator[slice]:

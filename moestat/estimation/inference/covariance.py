@@ -182,8 +182,8 @@ def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     Densities of groups and of several responses have no expected information here, and censored
     responses do not say what the bounds of the known ones would have been.
     """
-    censored = "censored" in family.likelihood.options
-    if data.begin is None and not family.likelihood.parts and not censored:
+    likelihood = family.likelihood
+    if data.begin is None and not likelihood.parts and not likelihood.is_censored:
         return information_at(family, data, theta)
     scores = rows_of_scores(family, data, theta)
     return (scores * data.units[:, None]).T @ scores
@@ -197,7 +197,7 @@ def check_kind_of_covariance(result: MoEResults, kind: str, groups: object, stra
         raise ValueError(f"strata are for cov_type 'survey', got cov_type {kind!r}")
     if kind == "expected" and result.data is not None and result.data.groups is not None:
         raise ValueError("cov_type 'expected': not available with groups")
-    if kind == "expected" and "censored" in result.family.likelihood.options:
+    if kind == "expected" and result.family.likelihood.is_censored:
         raise ValueError("cov_type 'expected': not available for censored responses")
     return kind != "observed"
 

@@ -190,7 +190,7 @@ def required_n(
     family, names = (model.family if fitted else model), model.param_names
     if family.likelihood.effects is not None:
         raise ValueError("model: available only for models without random effects")
-    if fitted and "censored" in family.likelihood.options:
+    if fitted and family.likelihood.is_censored:
         raise ValueError("model: available only for fits without censored responses")
     if fitted and model.rows.groups is not None:
         raise ValueError("model: available only for fits without groups")

@@ -83,6 +83,8 @@ class Column:
         if len(known) == len(self.values) and all(map(_is_whole, known)):
             return self.values.astype(np.int64)
         words = self.values.astype(str)
+        if all(isinstance(value, str) for value in known):
+            return words
         pairs = {*zip(known, words[~self.missing].tolist(), strict=True)}
         if not len({value for value, _ in pairs}) == len(pairs) == len({word for _, word in pairs}):
             raise ValueError(
