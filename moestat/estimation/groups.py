@@ -92,7 +92,7 @@ def check_groups(family: Family, data: Data) -> None:
             f"groups: available only for a density that uses all experts; {family!r} {what}"
         )
     if (at := _varying(rows.weight, rows)) is not None:
-        raise ValueError(f"groups: sample_weight differs within group {names[at]!r}")
+        raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
     first_varying = ((f, _varying(rows.X[f], rows)) for f in _read_by_gate(family))
     check_gate_in_groups(
         family, {f: names[at].item() for f, at in first_varying if at is not None}, features

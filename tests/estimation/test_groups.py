@@ -200,3 +200,10 @@ def test_labels_that_look_alike_or_are_equal_are_refused(other):
     labels[5] = other
     with pytest.raises(ValueError, match="groups must hold labels of one type"):
         moestat.fit("gaussian", np.arange(60.0) % 7, np.arange(60.0), n_experts=1, groups=labels)
+
+
+def test_weights_that_differ_name_the_group_as_it_is_given():
+    group = np.repeat(np.arange(20), 3)
+    options = {"groups": group, "sample_weight": 1.0 + np.arange(60)}
+    with pytest.raises(ValueError, match=r"sample_weight differs within group 0$"):
+        moestat.fit("gaussian", np.arange(60.0) % 7, np.arange(60.0), n_experts=1, **options)
