@@ -64,9 +64,10 @@ def real_in(
         number = np.inf
     outside = number < low or number > high or (open_low and number == low)
     if not np.isfinite(number) or outside:
-        bracket = "(" if open_low else "["
+        first = "(" if open_low or low == -np.inf else "["
+        last = ")" if high == np.inf else "]"
         raise ValueError(
-            f"{name} must be a number in {bracket}{low:g}, {high:g}], got {short(value)}"
+            f"{name} must be a number in {first}{low:g}, {high:g}{last}, got {short(value)}"
         )
     return number
 

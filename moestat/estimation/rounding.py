@@ -22,7 +22,8 @@ def _variances(family: Family) -> list[str]:
     likelihood, blocks = family.likelihood, list[str]()
     names = [one.block("nu") for one in likelihood.parts] or ["nu"]
     for law, name in zip(likelihood.laws, names, strict=True):
-        normal = law.collapse == "nu" and law.ends[1] == np.inf
+        of_experts = (law,) if law.choices is None else law.choices.laws
+        normal = any(one.collapse == "nu" and one.ends[1] == np.inf for one in of_experts)
         blocks.append(name if normal and name in likelihood.scales else "")
     return blocks
 
@@ -120,9 +121,9 @@ def checked_resolution(
     """The step of each response (R,) that a user gives, 0 for none; None if none is given."""
     if given is None:
         return None
-    blocks = _variances(family)
-    steps = [given] * len(blocks)
-    if family.likelihood.parts and is_sequence(given):
+    blocks, parts = _variances(family), family.likelihood.parts
+    steps, each = [given] * len(blocks), bool(parts) and is_sequence(given)
+    if each:
         steps = as_floats("resolution", given, (len(blocks),)).tolist()
     steps = [float(real_in("resolution", step, 0.0)) for step in steps]
     if any(steps) and not any(blocks):
@@ -130,6 +131,12 @@ def checked_resolution(
             f"resolution: experts of the {family.likelihood.name} likelihood have no variance of"
             " their own that steps of y could bound; leave it out"
         )
+    for one, step, block in zip(parts if each else (), steps, blocks, strict=False):
+        if step and not block:
+            raise ValueError(
+                f"resolution: experts have no variance of {one.name!r} that steps could bound; give"
+                f" 0 for this response, got {step:g}"
+            )
     return tuple(step if block else 0.0 for step, block in zip(steps, blocks, strict=True))
 
 
@@ -154,6 +161,7 @@ def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dic
     each = zip(_variances(family), steps, columns_of(data.y), family.likelihood.laws, strict=True)
     for block, step, values, law in each:
         if block and step > 0.0:
-            largest = 1.0 if law.link is None else float(values[data.weight > 0.0].max())
+            positive = law.ends[0] == 0.0
+            largest = float(values[data.weight > 0.0].max()) if positive else 1.0
             variances[block] = (step / largest) ** 2 / 12.0
     return variances

@@ -118,7 +118,10 @@ class Standardised:
         penalty = None
         if isinstance(self.problem, PenalisedProblem):
             penalty = self.problem.penalty.hessian(solution.theta)
-        return StandardFit(self.problem.family, solution, self.coordinates, metric, penalty)
+        resolved = tuple(sorted(self.problem.resolved))
+        return StandardFit(
+            self.problem.family, solution, self.coordinates, metric, penalty, resolved
+        )
 
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""

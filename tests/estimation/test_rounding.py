@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import moestat
 from moestat.base.warnings import BoundWarning, MoEWarning
+from moestat.estimation.inference import order
 from moestat.estimation.rounding import step_of
 
 ignored = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
@@ -112,6 +113,11 @@ def test_the_user_decides():
             moestat.fit("gaussian", x, y, n_experts=2, resolution=resolution)
     with pytest.raises(ValueError, match="resolution: experts of the poisson likelihood have no"):
         moestat.fit("poisson", x, np.abs(y), n_experts=2, resolution=1.0)
+    with pytest.raises(ValueError, match=r"number in \[0, inf\), got inf"):
+        moestat.fit("gaussian", x, y, n_experts=2, resolution=np.inf)
+    both = np.column_stack([y, np.abs(y)])
+    with pytest.raises(ValueError, match="no variance of 'y2' that steps could bound"):
+        moestat.fit(["gaussian", "poisson"], x, both, n_experts=2, resolution=[1.0, 1.0])
 
 
 def test_a_line_that_rounding_alone_blurs_is_fitted_as_by_least_squares():
@@ -164,3 +170,71 @@ def test_real_sets_with_ties_end_with_no_spike():
         warnings.simplefilter("ignore", MoEWarning)
         fits = [moestat.fit("gaussian", nile["year"], nile["volume"], rng=s) for s in range(3)]
     assert {fit.data.resolution for fit in fits} == {(1.0,)}
+
+
+def flat(n=150):
+    """A line so flat that a second expert falls on one rounded value: x (n,), y (n,)."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=n)
+    return x, np.round(1.0 + 0.2 * x + 1.5 * rng.normal(size=n))
+
+
+@ignored
+def test_a_list_of_equal_likelihoods_has_the_bound_of_one_name():
+    """The same model, written as a likelihood for each expert."""
+    x, y = flat()
+    one = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+    same = moestat.fit({"experts": ["gaussian", "gaussian"]}, x, y, rng=0)
+    assert one.certificate.active
+    assert same.llf == pytest.approx(one.llf, abs=1e-4)
+    assert same.data.resolution == one.data.resolution == (1.0,)
+    noisy = {"experts": ["gaussian", "gaussian", "uniform"]}
+    wide = moestat.fit(noisy, x, y, resolution=2.0, rng=0)
+    assert wide.blocks["nu"][:2].min() >= 4.0 / 12.0 * (1.0 - 1e-9)
+    positive = {"experts": ["gamma", "log-normal"]}
+    other = moestat.fit(positive, x, np.clip(y + 5.0, 1.0, 9.0), rng=0)
+    assert other.blocks["nu"][1] >= (1.0 / 9.0) ** 2 / 12.0 * (1.0 - 1e-9)
+
+
+@ignored
+def test_resamples_of_a_fit_on_the_bound_are_certified():
+    """An expert that rounding keeps from being narrower has not collapsed, in a refit either."""
+    result = moestat.fit("gaussian", *flat(), n_experts=2, rng=0)
+    assert result.certificate.active
+    assert result.bootstrap(20, rng=0).n_uncertified == 0
+
+
+@ignored
+def test_a_lasso_path_has_the_bound_and_says_it():
+    x, y = flat()
+    X = np.column_stack([x, np.random.default_rng(0).normal(size=x.size)])
+    options = {"n_experts": 2, "n_penalties": 3, "rng": 0}
+    best = moestat.lasso_path("gaussian", X, y, **options).best()
+    assert best.blocks["nu"].min() == pytest.approx(1.0 / 12.0)
+    assert best.certificate.active
+    assert best.certificate.certified
+    assert "y is recorded in steps of 1" in str(best.summary())
+    free = moestat.lasso_path("gaussian", X, y, resolution=0.0, **options).best()
+    assert free.blocks["nu"].min() < 1.0 / 12.0
+
+
+@ignored
+def test_folds_and_simulated_data_have_the_steps_of_the_fit(monkeypatch):
+    """Also a step that the user gives."""
+    x, y = flat()
+    held_out = {
+        float(moestat.select("gaussian", x, y, k=(2,), folds=2, rng=0, **given).table["cv"][0])
+        for given in ({}, {"resolution": 0.0})
+    }
+    assert len(held_out) == 2
+    one, two = (moestat.fit("gaussian", x, y, n_experts=k, resolution=0.5, rng=0) for k in (1, 2))
+    seen = []
+
+    def spy(small, larger, sets, rng, options):
+        seen.extend(data.resolution for data in sets)
+        return fit_by_growing(small, larger, sets, rng, options)
+
+    fit_by_growing = order._fit_by_growing
+    monkeypatch.setattr(order, "_fit_by_growing", spy)
+    moestat.bootstrap_lrt(one, two, 3, rng=0)
+    assert set(seen) == {(0.5,)}

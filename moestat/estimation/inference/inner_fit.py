@@ -165,9 +165,10 @@ def inner_fit(result: Fitted, *, mode: bool = False, passes: bool = False) -> In
     if coordinates is not None and not (passes and result.reads_source):
         Z, w = coordinates.units.apply(data.X, data.y)
         data = replace(data, X=Z, y=w)
-    problem = Problem(inner.family, data)
+    resolved = frozenset(() if standard is None else standard.resolved)
+    problem = Problem(inner.family, data, resolved=resolved)
     if result.prior is not None:
         penalty = result.prior.penalty(inner.family, data_units(data))
-        problem = PenalisedProblem(inner.family, data, penalty=penalty)
+        problem = PenalisedProblem(inner.family, data, resolved=resolved, penalty=penalty)
     solution = inner.solution
     return InnerFit(problem, solution.theta, solution.information, coordinates, result.identified)

@@ -255,8 +255,8 @@ def lasso_path(
     verbose : bool
         Whether to show the progress on standard error.
     **options
-        ``n_experts`` and further arguments of `moestat.family`; ``groups``, ``classes`` and
-        ``missing`` as in `moestat.fit`; ``weights`` and ``offset`` of a formula.
+        ``n_experts`` and further arguments of `moestat.family`; ``groups``, ``classes``,
+        ``missing`` and ``resolution`` as in `moestat.fit`; ``weights`` and ``offset`` of a formula.
 
     Returns
     -------

@@ -196,7 +196,8 @@ def bootstrap_lrt(
     def draw(size: int) -> list[Data]:
         samples = parametric_samples(model, data, theta, size, generator)
         decode = model.likelihood.decode
-        return [Data(s.X.T, decode(s.y), s.weight, groups=labels) for s in samples]
+        kept = {"groups": labels, "resolution": rows.resolution}
+        return [Data(s.X.T, decode(s.y), s.weight, **kept) for s in samples]
 
     # The data themselves are fitted in the same way: a likelihood ratio of maxima that were looked
     # for less thoroughly would be too small.

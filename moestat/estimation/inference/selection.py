@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import cycle, product
@@ -593,9 +593,10 @@ def _held_out(
 
 
 def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]:
-    """The model and the data of the rows (n,) that are marked."""
+    """The model and the data of the rows (n,) that are marked, with the steps of all responses."""
     part = data.at(which)
-    return read_data(model, part.X, part.y, part.weight, {}, groups=part.groups)
+    family, read = read_data(model, part.X, part.y, part.weight, {}, groups=part.groups)
+    return family, replace(read, resolution=part.resolution)
 
 
 def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:

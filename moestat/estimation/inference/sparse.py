@@ -18,6 +18,7 @@ from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Lasso, Prior, data_units
 from moestat.estimation.progress import LOG
 from moestat.estimation.results import MoEResults
+from moestat.estimation.rounding import least_variances, resolution_of
 from moestat.estimation.rules import PATH, SAME_HEIGHT
 from moestat.estimation.standardise import LEAST_VARIANCE, standardise
 from moestat.model.constraints import Constraint
@@ -44,18 +45,22 @@ class SparseData:
         variance: float | None,
     ) -> None:
         _check(family)
-        self.family, self.data, self.l1_ratio, self.together = family, data, l1_ratio, together
+        self.family, self.l1_ratio, self.together = family, l1_ratio, together
         self.prior = Prior(None, None, variance)
         check_room(
             FLOAT_BYTES * PATH.matrices * family.n_params**2,
             f"X: a path of {family.n_params:,} parameters",
         )
-        self.standard = standardise(FitJob(family, data, prior=self.prior).problem())
+        original = FitJob(family, data, prior=self.prior).problem()
+        steps = data.resolution
+        steps = resolution_of(family, original.data) if steps is None else steps
+        self.data = replace(data, resolution=steps)
+        self.standard = standardise(original, least_variances(family, original.data, steps))
         inner = self.standard.problem
         if len(inner.data.X) >= inner.data.size - 1:
             inner = replace(inner, family=_with_floor(inner.family, family))
         law = self.prior.penalty(inner.family, data_units(inner.data))
-        inner = PenalisedProblem(inner.family, inner.data, penalty=law)
+        inner = PenalisedProblem(inner.family, inner.data, resolved=inner.resolved, penalty=law)
         self.problem = inner
         nothing = Groups(np.full(family.n_params, -1), np.ones(0))
         group, weight = _grouping(SparseProblem(inner, nothing), together, gate_factor)
@@ -111,9 +116,10 @@ class SparseData:
         return np.log(self.rows) * self.degrees(end) - 2.0 * end.log_likelihood
 
     def collapsed(self, theta: FloatArray) -> tuple[int, ...]:
-        """Experts whose scale is on its floor."""
+        """Experts whose scale is on its floor, if this does not follow from rounded responses."""
         family = self.sparse.family
-        scale_places = [family.blocks[name] for name in family.likelihood.scales]
+        scales = [name for name in family.likelihood.scales if name not in self.problem.resolved]
+        scale_places = [family.blocks[name] for name in scales]
         low = [
             (theta[at] <= family.lower[at]) & (family.lower[at] < family.upper[at])
             for at in scale_places
@@ -273,6 +279,8 @@ class SparseData:
         law = replace(inner.penalty, quadratic=inner.penalty.quadratic + np.diag(square))
         inner = replace(inner, penalty=law)
         evaluation = inner.evaluate(Request(Objective.OBSERVED, theta))
+        lower, upper = inner.family.box_at(theta)
+        on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
         certificate = Certificate(
             status="converged",
             certified=self.is_certified(end, penalty),
@@ -280,7 +288,7 @@ class SparseData:
             gain=end.gain * sparse.size,
             inertia=spectrum(end.curvatures).inertia,
             condition=spectrum(end.curvatures).condition,
-            active=(),
+            active=tuple(family.param_names[j] for j in np.flatnonzero(on_bound)),
             iterations=end.iterations,
             passes=0.0,
             start="path",
