@@ -101,7 +101,7 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
         (),
         ("", *models),
         tuple(rows),
-        ("Standard errors in parentheses. The last expert is the reference of a gate.",),
+        _notes(models),
         tuple((name, tuple(each)) for name, each in estimates_by_model.items()),
     )
 
@@ -122,6 +122,19 @@ def _coefficients(models: Sequence[Sequence[Estimate]]) -> list[Row]:
         for label in labels:
             rows.append(Row((label, *(_cell(members.get(label)) for members in estimates))))
     return rows
+
+
+def _notes(models: Mapping[str, MoEResults]) -> tuple[str, ...]:
+    """Sentences below the table, with the prior densities of posterior modes."""
+    notes = ["Standard errors in parentheses. The last expert is the reference of a gate."]
+    modes = {name: result.prior for name, result in models.items() if result.prior is not None}
+    for prior in dict.fromkeys(modes.values()):
+        names = ", ".join(name for name, each in modes.items() if each == prior)
+        notes.append(
+            f"Posterior mode under {prior}: {names}. Free parameters are effective numbers; AIC and"
+            " BIC compare only fits with the same prior."
+        )
+    return tuple(notes)
 
 
 def _cell(each: Estimate | None) -> str:

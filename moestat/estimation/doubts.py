@@ -17,10 +17,10 @@ from moestat.base.warnings import (
     SeparationWarning,
     UnitsWarning,
 )
-from moestat.estimation.data import Data
-from moestat.estimation.fitted import Fitted
+from moestat.estimation.fitted import Fitted, objective_of
 from moestat.estimation.inference.identified import Identified, gap_places, related_columns
 from moestat.estimation.naming import Term, named_terms
+from moestat.estimation.priors import as_prior
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
@@ -53,7 +53,8 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
     if default:
         more = f" and {len(default) - 3} more" if len(default) > 3 else ""
         why = (
-            f"The likelihood still rises there, and may have no maximum: {fewer}bounds= of your own"
+            f"The {objective_of(result)} still rises there, and may have no maximum:"
+            f" {fewer}bounds= of your own"
         )
         if {_block(name) for name in default} <= {*family.likelihood.scales}:
             why = (
@@ -125,7 +126,7 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     far = np.zeros(theta.size, dtype=bool)
     if family.is_regression:
         return [], far
-    known, data, metric = result.identified, result.data, result.standard.metric
+    known, metric = result.identified, result.standard.metric
     assert metric is not None
     along = known.flat @ (known.flat.T @ (metric @ theta))
     simpler = _limits(family, theta, along)
@@ -143,8 +144,8 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
             culprits |= chosen & lost
         if culprits.any():
             far |= culprits
-            terms, at = named_terms(family, data), np.flatnonzero(culprits)
-            at_infinity.append(doubt(family, terms, at, simpler, data))
+            terms, at = named_terms(family, result.data), np.flatnonzero(culprits)
+            at_infinity.append(doubt(result, terms, at, simpler))
     return at_infinity, far
 
 
@@ -165,19 +166,21 @@ def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
 
 
 def _rises(problem: Problem, solution: Solution, step: FloatArray, back: FloatArray) -> bool:
-    """Whether the log-likelihood does not decrease by `step`, but decreases by minus `back`."""
+    """Whether the log-likelihood does not decrease by `step`, but decreases by minus `back`.
+
+    With a prior density this is said of the log-posterior density.
+    """
 
     def height(at: FloatArray) -> float:
-        return problem.data.sum_parts(partial(_height, problem, at))
+        return problem.data.sum_parts(partial(_height, problem, at)) - problem.prior_of(at)
 
-    least = solution.log_likelihood - SAME_HEIGHT
+    least = solution.log_likelihood - problem.prior_of(solution.theta) - SAME_HEIGHT
     return height(solution.theta + step) > least > height(solution.theta - back)
 
 
-def _separation(
-    family: Family, terms: list[Term], at: IntArray, _: np.ndarray, data: Data | None
-) -> Doubt:
+def _separation(result: Fitted, terms: list[Term], at: IntArray, _: np.ndarray) -> Doubt:
     """Parameters at infinity, by name, with the inputs and classes that they belong to."""
+    family, data = result.family, result.data
     # The first coefficient of a channel is of no input, unless it is a place among the inputs.
     first = [
         family.index[:, c] for c, channel in enumerate(family.channels) if channel.axis is None
@@ -200,7 +203,9 @@ def _separation(
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
     cure = 'Use prior="weak"' + " or fewer experts" * (family.n_experts > 1)
     bent = any(c.axis is not None or c.products is not None for c in family.channels)
-    if bent and "gate" in parts:  # laws of a prior are for gates that are linear in the inputs
+    # The weak prior is on gates that are linear in the inputs, and not on gaps of thresholds.
+    without = (bent and "gate" in parts) or bool(np.isin(at, gap_places(family)).any())
+    if without or result.prior == as_prior("weak", family):
         cure = f"{others.capitalize()} make the maximum finite"
     diverge = "diverge" if at.size > 1 else "diverges"
     # Held-out rows are often in classes whose probability is then next to 0: see separation.py
@@ -210,16 +215,15 @@ def _separation(
         hold = "Predicted probabilities are too near 0 and 1"
     return (
         SeparationWarning,
-        f"the likelihood has no finite maximum: {', '.join(causes)}, and"
+        f"the {objective_of(result)} has no finite maximum: {', '.join(causes)}, and"
         f" {_some([terms[j].name for j in at], 2)} {diverge} (no standard error). {hold}."
         f" {cure}; see result.explain()",
     )
 
 
-def _limit(
-    family: Family, terms: list[Term], at: IntArray, simpler: np.ndarray, data: Data | None
-) -> Doubt:
+def _limit(result: Fitted, terms: list[Term], at: IntArray, simpler: np.ndarray) -> Doubt:
     """Parameters of the likelihood that went to the end of their range."""
+    family = result.family
     experts = list(dict.fromkeys(str(terms[j].expert) for j in at if terms[j].expert))
     whose = ""
     if family.n_experts > 1 and experts:

@@ -6,6 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from moestat.estimation.fitted import objective_of
 from moestat.estimation.tables import TERMINAL, as_percent
 
 if TYPE_CHECKING:
@@ -201,13 +202,11 @@ def explain(result: MoEResults) -> Explanation:
     """The explanation of a result, `moestat.estimation.results.MoEResults.explain`."""
     certificate = result.certificate
     agree = round(certificate.agreement * certificate.n_starts)
-    statement = "is a local maximum of the likelihood in its box (certified)"
-    if result.prior is not None:
-        statement = "is a local maximum of the posterior density in its box (certified)"
+    statement = f"is a local maximum of the {objective_of(result)} in its box (certified)"
     if result._is_separated:
         statement = (
             "ends where a further step gains less than 1e-4 (certified), but it is not a local"
-            " maximum: the likelihood keeps increasing as some coefficients grow"
+            f" maximum: the {objective_of(result)} keeps increasing as some coefficients grow"
         )
     if not certificate.certified:
         statement = "is not certified as a local maximum; do not report it"

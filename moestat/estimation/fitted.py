@@ -27,7 +27,7 @@ from moestat.solvers import Certificate, Solution
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Fitted", "StandardFit", "warn_and_note"]
+__all__ = ["Fitted", "StandardFit", "objective_of", "warn_and_note"]
 
 
 @dataclass(frozen=True)
@@ -372,6 +372,11 @@ class Fitted:
 
 
 _Result = TypeVar("_Result", bound=Fitted)
+
+
+def objective_of(result: Fitted) -> str:
+    """What a fit maximises, in words."""
+    return "likelihood" if result.prior is None else "posterior density"
 
 
 def warn_and_note(result: _Result, messages: Sequence[tuple[type[Warning], str]]) -> _Result:

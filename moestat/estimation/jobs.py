@@ -71,6 +71,10 @@ class FitJob:
                 f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
                 ' prior="weak" adds the missing information'
             )
+        if family.n_experts > used.sum():
+            raise ValueError(
+                f"n_experts must be at most the number of rows {used.sum()}, got {family.n_experts}"
+            )
         if family.likelihood.effects is not None:
             check_random_effects(family, data.groups, self.prior)
         return Problem(family, arranged(design, response, weight, data.groups, whole))

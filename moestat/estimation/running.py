@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator
-from moestat.base.warnings import InterruptedWarning, SeparationWarning
+from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.doubts import Doubt, doubts
 from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.higher import probability_of_higher
@@ -182,9 +182,6 @@ class RunningFit:
         result = self.order_experts(result)
         if self.standard:
             doubts_of_fit = doubts(self.standard, result, self.risk)
-        if self.job.prior is not None:
-            # A mode is finite where the likelihood has no maximum.
-            doubts_of_fit = [doubt for doubt in doubts_of_fit if doubt[0] is not SeparationWarning]
         if self.interrupted or self.late or len(solutions) < len(ends):
             why = "time of the fit was over" if self.late else "fit was interrupted"
             message = (

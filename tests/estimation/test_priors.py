@@ -251,9 +251,56 @@ def test_a_separation_names_the_way_out_and_everything_follows_it():
 
 
 def test_the_weak_prior_leaves_a_gate_free_that_is_not_linear():
+    """Where this gate has no finite coefficients, the mode has none either."""
     x, y = separated_rows()
-    mode = moestat.fit("gaussian", x, y, n_experts=2, gate="laplace", prior="weak", rng=0)
+    with pytest.warns(SeparationWarning, match="Fewer experts or bounds="):
+        mode = moestat.fit("gaussian", x, y, n_experts=2, gate="laplace", prior="weak", rng=0)
     assert mode.prior == Prior(gate=None)
+
+
+@pytest.mark.parametrize("prior", [Prior(gate=None), Prior(gate=1e8)])
+def test_what_a_prior_leaves_without_a_finite_mode_is_said(prior):
+    """A prior of the experts does not bound a gate that separates its regions."""
+    x, y = separated_rows()
+    words = "the posterior density has no finite maximum: regions of the gate"
+    with pytest.warns(SeparationWarning, match=words):
+        mode = moestat.fit("gaussian", x, y, n_experts=2, prior=prior, rng=0)
+    assert "no finite maximum, see notes" in str(mode.summary())
+    assert "the posterior density keeps increasing" in " ".join(str(mode.explain()).split())
+    zeros = SEPARATED[0] > 3.0, np.repeat([0.0, 3.0], 4)
+    with pytest.warns(SeparationWarning, match='Use prior="weak"'):
+        moestat.fit("poisson", *zeros, n_experts=1, prior=Prior(experts=None), rng=0)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_several_priors_are_compared_each_by_its_name():
+    x, y = separated_rows()
+    given = [Prior(experts=0.5), Prior(experts=0.5), "weak"]
+    found = moestat.select("gaussian", x, y, k=(2,), prior=given, rng=0)
+    assert len(found.table["k"]) == len(found.results) == 2
+    assert found.to_frame().columns[0] == "prior"
+    assert "under the prior of each row" in str(found)
+    options = {"k": (1,), "prior": [None, "weak"], "rng": 0}
+    with pytest.raises(ValueError, match="prior: bic cannot compare fits with a prior and without"):
+        moestat.select("gaussian", x, y, **options)
+    both = moestat.select("gaussian", x, y, criterion="cv", folds=2, **options)
+    assert [key[0] for key in both.results] == [None, "weak"]
+    with pytest.raises(ValueError, match="prior: the list must hold at least one prior"):
+        moestat.select("gaussian", x, y, prior=[], rng=0)
+    one, mode = (moestat.fit("gaussian", x, y, n_experts=1, prior=p, rng=0) for p in (None, "weak"))
+    table = " ".join(moestat.compare({"ml": one, "mode": mode}).as_text().split())
+    assert f"Posterior mode under {Prior()}: mode." in table
+
+
+def test_more_experts_than_rows_are_refused_by_name():
+    """Rows of weight 0 are no rows."""
+    x, y = np.arange(6.0), np.sin(np.arange(6.0))
+    weights = [1, 1, 0, 0, 0, 0]
+    for rows, given in ((2, {"sample_weight": weights}), (6, {})):
+        with pytest.raises(
+            ValueError, match=f"n_experts must be at most the number of rows {rows}"
+        ):
+            moestat.fit("gaussian", x, y, n_experts=7 if rows == 6 else 3, prior="weak", **given)
 
 
 def test_numbers_of_experts_are_chosen_among_modes():

@@ -173,7 +173,7 @@ class Selection:
         """Formulas and priors of the fits, by what they are, where there are several."""
         keys = [key for key in self.results if isinstance(key, tuple)]
         heads = [
-            "formula" if isinstance(part, str) else "prior"
+            "formula" if isinstance(part, str) and "~" in part else "prior"
             for part in (keys[0][:-1] if keys else ())
         ]
         return {head: [str(key[j]) for key in keys] for j, head in enumerate(heads)}
@@ -198,10 +198,11 @@ class Selection:
             for name in CRITERIA
             if np.any(np.isfinite(self.table[name]))
         )
-        prior = next(iter(self.results.values())).prior
-        if prior is not None:
+        priors = dict.fromkeys(result.prior for result in self.results.values())
+        if any(prior is not None for prior in priors):
+            each = "the prior of each row" if len(priors) > 1 else str(next(iter(priors)))
             lines.append(
-                f"penalised: modes of the posterior density under {prior}; llf and criteria are at"
+                f"penalised: modes of the posterior density under {each}; llf and criteria are at"
                 " the modes, with effective degrees of freedom"
             )
         left_out = [key for key, sound in zip(self.results, self._sound, strict=True) if not sound]
@@ -388,6 +389,14 @@ def select(
     formulas = _formulas_of(X)
     prior = solving.get("prior")
     priors = list(prior) if isinstance(prior, list | tuple) else [prior]
+    priors = [one for place, one in enumerate(priors) if one not in priors[:place]]
+    if not priors:
+        raise ValueError("prior: the list must hold at least one prior, got []")
+    if len(priors) > 1 and None in priors and criterion != "cv":
+        raise ValueError(
+            f"prior: {criterion} cannot compare fits with a prior and without one; leave None out"
+            " of the list, or give criterion='cv'"
+        )
     settings = [{**solving, "prior": one} for one in priors] if "prior" in solving else [solving]
     if formulas is not None:
         given = {**options, "weights": _weights_of(options, sample_weight)}
@@ -403,19 +412,16 @@ def select(
         given = options if isinstance(family, Family) else {**options, "n_experts": 1}
         model, fitted_data = read_data(family, X, y, sample_weight, given, **reading)
         check_likelihood("select", model)
-        if prior is None and sizes[-1] > len(fitted_data.weight):
+        if sizes[-1] > len(fitted_data.weight):
             raise ValueError(
                 f"k must be at most the number of rows {len(fitted_data.weight)}, got {sizes[-1]}"
             )
         by_name = not isinstance(family, Family) and "starts" not in solving
         fits = [partial(_fit_data, model, fitted_data, by_name)]
     steps = list(product(fits, settings, sizes))
-    compared_formulas = formulas if formulas is not None and len(fits) > 1 else [None]
-    compared_priors = priors if len(settings) > 1 else [None]
-    heads = [
-        tuple(part for part in head if part is not None)
-        for head in product(compared_formulas, compared_priors)
-    ]
+    compared = [list(formulas)] if formulas is not None and len(fits) > 1 else []
+    compared += [priors] if len(settings) > 1 else []
+    heads = list(product(*compared))
     keys: list[Key] = [(*head, size) if head else size for head, size in product(heads, sizes)]
     results: dict[Key, MoEResults] = {}
     entries: list[dict[str, float]] = []
