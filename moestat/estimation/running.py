@@ -136,9 +136,13 @@ class RunningFit:
         return finished
 
     def with_probability(self, best: Solution) -> Solution:
-        """The best solution with the probability of a higher one, where a search has looked."""
+        """The best solution with the probability of a higher one, where only a search has looked.
+
+        Starts of the user's are not among those for which the probability was estimated.
+        """
         family, certificate = self.job.family, best.certificate
         alone = family.is_regression or family.n_experts == 1 or self.job.prior is not None
+        alone = alone or len(self.job.rules()) > 1
         if alone or self.interrupted or self.late or not (self.standard and self.record.pool):
             return best
         runs = certificate.n_starts

@@ -116,6 +116,7 @@ def test_it_is_not_said_where_nothing_was_calibrated():
     others = [
         moestat.fit("gaussian", x, y, n_experts=1, rng=0),
         moestat.fit("gaussian", x, y, n_experts=2, starts=[RandomStarts(4)], rng=0),
+        moestat.fit("gaussian", x, y, n_experts=2, starts=[Agreement(), RandomStarts(4)], rng=0),
         moestat.fit("gaussian", x, y, n_experts=2, prior="weak", rng=0),
         moestat.fit(squares, x[:, None], y, rng=0, risk=1.0),
     ]

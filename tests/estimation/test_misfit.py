@@ -128,5 +128,24 @@ def test_rows_are_called_by_their_names():
 def test_searches_over_numbers_of_experts_do_not_warn_of_each():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        moestat.select("gaussian", X, LINE + 50 * (np.arange(N) < 3), k=(1,), folds=2, rng=0)
-    assert caught == []
+        y = LINE + 50 * (np.arange(N) < 3)
+        found = moestat.select("gaussian", X, y, k=(1,), folds=2, rng=0)
+    # Of the chosen fit, and not of those of the folds.
+    assert [str(one.message) for one in caught] == list(found.best.notes)
+    assert len(caught) == 1
+
+
+def test_a_selection_says_of_its_choice_what_a_fit_says():
+    """By arrays and by formula, once, and with the same notes as the fit itself."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    data = {"x": x, "y": 1.0 + x + rng.standard_t(2, size=200)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = moestat.fit("gaussian", x, data["y"], n_experts=1, rng=0)
+    calls = (("gaussian", x, data["y"]), ("gaussian", "y ~ x"))
+    for call, table in zip(calls, ({}, {"data": data}), strict=True):
+        with pytest.warns(MisfitWarning) as seen:
+            found = moestat.select(*call, k=(1,), rng=0, **table)
+        assert [str(one.message) for one in seen] == list(fit.notes)
+        assert (found.best.notes, found.best.kinds) == (fit.notes, fit.kinds)

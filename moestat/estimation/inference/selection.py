@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from moestat.base import warnings as kinds_of_warning
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray, Seed, TableLike
@@ -25,11 +26,13 @@ from moestat.base.warnings import (
     warn_of_old_name,
 )
 from moestat.estimation.data import Data, check_options, read_data
+from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.fitting import Settings, fit
 from moestat.estimation.formula import fit_formula, shared_source
 from moestat.estimation.groups import Grouping, encoded_rows
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
+from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.on_source import held_out_on_source
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.results import MoEResults
@@ -339,7 +342,8 @@ def select(
     Notes
     -----
     The search for starts also uses the fit with fewer experts: it splits one of its experts, or
-    adds a new one.  There are at most two such searches.
+    adds a new one.  There are at most two such searches, and ``certificate.p_higher``, which is for
+    the default search, is None.  Fits by formula are searched as by `moestat.fit_formula`.
 
     ``AIC = 2 p - 2 l`` (Akaike 1974), ``BIC = p log n - 2 l`` (Schwarz 1978), ``HQ = 2 p log log n
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
@@ -347,9 +351,10 @@ def select(
     and the theory behind AIC does not hold; that of BIC does (Keribin 2000).
 
     If the chosen number of experts is the largest that was tried, or the smallest and not 1, the
-    function issues an `EdgeWarning`.  With groups, it tests whether rows of a group are more
-    similar than the chosen fit explains, and compares the fit with normal experts that have random
-    intercepts; the warning is a `DependentRowsWarning`.
+    function issues an `EdgeWarning`.  Warnings that the data do not suit the model are notes of
+    each fit, and are issued for the chosen one.  With groups, the function tests whether rows of a
+    group are more similar than the chosen fit explains, and compares the fit with normal experts
+    that have random intercepts; the warning is a `DependentRowsWarning`.
 
     After an interrupt (Ctrl-C), the function issues an `InterruptedWarning` and returns the fits so
     far.
@@ -459,10 +464,14 @@ def select(
 
 
 def _warn_of_choice(selection: Selection) -> None:
-    """Warn if the choice is at the end of the range, or its groups differ within an expert."""
+    """Warn if the choice is at the end of the range, or if its data do not suit the model."""
     edge, best = selection.edge, selection.best
     if edge is not None:
         warn_caller(f"{edge}; give a wider range k=", EdgeWarning)
+    for name, message in zip(best.kinds, best.notes, strict=True):
+        kind = getattr(kinds_of_warning, name)
+        if issubclass(kind, DataWarning):
+            warn_caller(message, kind)
     if best.data is None or best.data.groups is None or not best.has_rows:
         return
     results, key = selection.results, selection.chosen()
@@ -472,7 +481,8 @@ def _warn_of_choice(selection: Selection) -> None:
         if not (isinstance(key, tuple) and isinstance(other, tuple)) or other[:-1] == key[:-1]
     ]
     for kind, message in dependence_in_selection(same, best):
-        warn_caller(message, kind)
+        if message not in best.notes:
+            warn_caller(message, kind)
 
 
 def _weights_of(options: Mapping[str, object], sample_weight: object) -> object:
@@ -561,7 +571,11 @@ def _fit_data(
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
     settings = Settings(rng=rng, by_weight=by_name, **solving)
-    return settings.fit(model.with_experts(size), data)
+    with warnings.catch_warnings():
+        # As for formulas.
+        warnings.simplefilter("ignore", DataWarning)
+        result = settings.fit(model.with_experts(size), data)
+        return warn_and_note(result, misfits(result))
 
 
 def _labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntArray | int:
