@@ -15,7 +15,7 @@ from moestat.compiler.pointers import address_of, call_by_address
 from moestat.kernels.atom import build_atom
 from moestat.kernels.cpu import NO_ATOM, atom_loop, mixture, response_loop
 from moestat.kernels.records import NO_SUMS, BySample, Coefficients, Data, Pass, Sums, numbers_of
-from moestat.kernels.regression import channel_loop, descent_loop, residual_loop
+from moestat.kernels.regression import NO_FUNCTION, forward_loop
 from moestat.kernels.terms import build_terms
 from moestat.kernels.views import records_at
 
@@ -111,19 +111,17 @@ class Loops:
         return response_loop(self.expert)
 
     @cached_property
-    def residuals(self) -> Callable[..., None]:
-        """Regression function, weights of the atoms and Jacobian of a range of samples."""
-        return residual_loop(self.gate, self.expert, self.normalised)
+    def forward(self) -> Callable[..., None]:
+        """The regression function at a block of samples, which compiled loops call by address."""
+        return forward_loop(self.gate, self.expert, self.normalised)
 
     @cached_property
-    def channels(self) -> Callable[..., None]:
-        """Derivatives of the regression function in the channels of its atoms."""
-        return channel_loop(self.gate, self.expert, self.normalised)
+    def regression(self) -> tuple[int, bool]:
+        """What the loops of `moestat.kernels.regression` know of this kind of atom.
 
-    @cached_property
-    def descent(self) -> Callable[..., None]:
-        """One epoch of stochastic gradient descent on the mean squared residual."""
-        return descent_loop(self.gate, self.expert, self.normalised)
+        It is the address of `forward`, and whether the gate's weights are divided by their sum.
+        """
+        return address_of(self.forward, *NO_FUNCTION), self.normalised
 
 
 call_mixture = call_by_address(types.float64)

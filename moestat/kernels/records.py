@@ -19,6 +19,11 @@ class Coefficients(NamedTuple):
     layout: Layout
 
 
+Places = tuple[IntArray, IntArray, IntArray, tuple[int, int, int, int]]
+"""`Coefficients` of a regression function with the first feature (C,) that each channel reads after
+its intercept: position, number, first feature, layout; plain tuples, see `Pass`."""
+
+
 class Data(NamedTuple):
     """X (d, n), y (n,), weight (n,), and given responsibilities (k, n) or none (0, 0)."""
 

@@ -16,11 +16,17 @@ Source: Yan et al. (2025), eqs. (5), (49) and (84).
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 
-from moestat.compiler.jit import BLOCK, compile_loop, device
+import numpy as np
+from numba import types
+
+from moestat.compiler.jit import BLOCK, compile_code, compile_loop, device
 from moestat.compiler.math import exp
+from moestat.compiler.pointers import call_by_address
+from moestat.kernels.records import NO_SUMS
 from moestat.kernels.rows import normalise
-from moestat.kernels.views import empty_like, empty_rows
+from moestat.kernels.views import empty_like, empty_rows, keep, part, row, rows_at, start_of
 
 _ROOT_2 = 1.4142135623730951
 
@@ -118,9 +124,10 @@ def forward_function(
         q_gate, q_mean = n_gate * (n_gate + 1) // 2, n_mean * (n_mean + 1) // 2
         for i in range(k):
             for c in range(n_channels):
-                _predict(theta, index[i, c], width[c], offset[c], phi, m, eta[c])
-            slopes = da[i * n_gate : (i + 1) * n_gate]
-            gate(eta[:n_gate], phi, m, order, w[i], slopes, d2a[i * q_gate : (i + 1) * q_gate])
+                _predict(theta, index[i, c], width[c], offset[c], phi, m, row(eta, c))
+            slopes = part(da, i * n_gate, (i + 1) * n_gate)
+            second = part(d2a, i * q_gate, (i + 1) * q_gate)
+            gate(part(eta, 0, n_gate), phi, m, order, row(w, i), slopes, second)
             if expert is None:
                 for b in range(m):
                     mean[i, b] = eta[first, b]
@@ -131,9 +138,9 @@ def forward_function(
                     for b in range(m):
                         d2g[i * q_mean, b] = 0.0
             else:
-                slopes = dg[i * n_mean : (i + 1) * n_mean]
-                second = d2g[i * q_mean : (i + 1) * q_mean]
-                expert(eta[first : first + n_mean], m, order, mean[i], slopes, second)
+                slopes = part(dg, i * n_mean, (i + 1) * n_mean)
+                second = part(d2g, i * q_mean, (i + 1) * q_mean)
+                expert(part(eta, first, first + n_mean), m, order, row(mean, i), slopes, second)
         if normalised:
             normalise(w, m, f, work)
         else:
@@ -150,27 +157,93 @@ def forward_function(
 
 
 @device
+def working_rows(k, n_phi, n_channels, n_gate, n_mean, curved):
+    """First working rows of what a regression function leaves, and the number of rows.
+
+    After features and predictors there are weights, means, first and second derivatives of gate and
+    mean, fitted value and scratch; `curved` atoms have room for second derivatives.
+    """
+    w = n_phi + n_channels
+    mean = w + k
+    da = mean + k
+    d2a = da + k * n_gate
+    dg = d2a + curved * (n_gate * (n_gate + 1) // 2)
+    d2g = dg + k * n_mean
+    f = d2g + curved * (n_mean * (n_mean + 1) // 2)
+    return w, mean, da, d2a, dg, d2g, f, f + 1, f + 2
+
+
+def forward_loop(
+    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
+) -> Callable[..., None]:
+    """A regression function at a block of samples, called by the other loops of this module.
+
+    It is ``loop(theta, channels, at_rows, n_phi, m, order)`` with the address of working rows,
+    which have the features, and get what `working_rows` names.
+    """
+    forward = forward_function(gate, expert, normalised)
+
+    @compile_code
+    def loop(theta, channels, at_rows, n_phi, m, order):
+        index, width, offset, layout = channels
+        k, n_channels = index.shape
+        n_gate, _, n_mean, _ = layout
+        at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, _ = working_rows(
+            k, n_phi, n_channels, n_gate, n_mean, k
+        )
+        forward(
+            theta,
+            index,
+            width,
+            offset,
+            layout,
+            rows_at(at_rows, 0, n_phi, BLOCK),
+            m,
+            order,
+            rows_at(at_rows, n_phi, n_channels, BLOCK),
+            rows_at(at_rows, at_w, k, BLOCK),
+            rows_at(at_rows, at_mean, k, BLOCK),
+            rows_at(at_rows, at_da, at_d2a - at_da, BLOCK),
+            rows_at(at_rows, at_d2a, at_dg - at_d2a, BLOCK),
+            rows_at(at_rows, at_dg, at_d2g - at_dg, BLOCK),
+            rows_at(at_rows, at_d2g, at_f - at_d2g, BLOCK),
+            row(rows_at(at_rows, at_f, 1, BLOCK), 0),
+            row(rows_at(at_rows, at_h, 1, BLOCK), 0),
+        )
+
+    return loop
+
+
+_call_forward = call_by_address(types.none)
+
+NO_CHANNELS = np.empty((0, 0), np.int64), *2 * (np.empty(0, np.int64),), (0, 0, 0, 0)
+NO_FUNCTION = np.empty(0), NO_CHANNELS, 0, 0, 0, 0
+"""Arguments of a `forward_loop`, for their kinds."""
+_NO_DATA = np.empty((0, 0)), *2 * (np.empty(0),)
+NO_SQUARES = ((0, True), NO_CHANNELS, NO_CHANNELS[1], _NO_DATA), np.empty(0), 1, tuple(NO_SUMS)
+"""Arguments of `squares`, for their kinds."""
+
+
+@device
 def _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h):
     """``h = scale df/deta`` of channel c of atom i over a block, from what forward leaves."""
     if c < n_gate:
         p = i * n_gate + c
         if normalised:
             for b in range(m):
-                h[b] = w[i, b] * (mean[i, b] - f[b]) * da[p, b]
+                h[b] = scale[b] * (w[i, b] * (mean[i, b] - f[b]) * da[p, b])
         else:
             for b in range(m):
-                h[b] = w[i, b] * mean[i, b] * da[p, b]
+                h[b] = scale[b] * (w[i, b] * mean[i, b] * da[p, b])
     else:
         p = i * n_mean + c - first
         for b in range(m):
-            h[b] = w[i, b] * dg[p, b]
-    for b in range(m):
-        h[b] *= scale[b]
+            h[b] = scale[b] * (w[i, b] * dg[p, b])
 
 
 @device
 def fill_jacobian(
-    index, width, offset, layout, row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
+    index, width, offset, layout, at_row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
 ):
     """``scale df/dtheta`` of a block (rows, m), from what forward leaves; h is scratch."""
     k, n_channels = index.shape
@@ -180,7 +253,7 @@ def fill_jacobian(
             _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h)
             shared = i > 0 and index[i, c] == index[0, c]
             for q in range(width[c]):
-                r = row[index[i, c] + q]
+                r = at_row[index[i, c] + q]
                 if r < 0:
                     continue
                 at = offset[c] + q - 1 if q > 0 else 0
@@ -193,290 +266,330 @@ def fill_jacobian(
                         out[b] = h[b] * phi[at, b]
 
 
-def residual_loop(
-    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Callable[..., None]:
+@device
+def _add_products(h, phi, first, width, offset, m, gradient):
+    """Add the sums of h with the features of a channel to its coefficients, four at a time."""
+    total = 0.0
+    for b in range(m):
+        total += h[b]
+    gradient[first] += total
+    f = 1
+    while f + 3 < width:
+        at = offset + f - 1
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        for b in range(m):
+            s0 += h[b] * phi[at, b]
+            s1 += h[b] * phi[at + 1, b]
+            s2 += h[b] * phi[at + 2, b]
+            s3 += h[b] * phi[at + 3, b]
+        gradient[first + f] += s0
+        gradient[first + f + 1] += s1
+        gradient[first + f + 2] += s2
+        gradient[first + f + 3] += s3
+        f += 4
+    while f < width:
+        at = offset + f - 1
+        s0 = 0.0
+        for b in range(m):
+            s0 += h[b] * phi[at, b]
+        gradient[first + f] += s0
+        f += 1
+
+
+@compile_loop
+def squares(inputs, theta, order, sums):
+    """Minus half the sum of ``w (f - y)^2`` over all samples, and its score (P,) for order 1.
+
+    It is called as `moestat.kernels.cpu.mixture` is.  The inputs are the code, which is the address
+    of a `forward_loop` and whether its gate is normalised, the `Places` of the channels'
+    coefficients, the row (P,) of the Jacobian of each coefficient or -1 for a pinned one, and the
+    data.  Scores of pinned coefficients are 0.
+    """
+    (at_forward, normalised), channels, at_row, (X, y, weight) = inputs
+    gradient = sums[0]
+    index, width, offset, layout = channels
+    k, n_channels = index.shape
+    n_gate, first, n_mean, _ = layout
+    n_phi = _n_features(X, width, offset)
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
+        k, n_phi, n_channels, n_gate, n_mean, k
+    )
+    rows = empty_rows(n_rows + 1, BLOCK)
+    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
+    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
+    f, h, pull = row(rows, at_f), row(rows, at_h), row(rows, n_rows)
+    value = 0.0
+    for j in range(gradient.size):
+        gradient[j] = 0.0
+    for start in range(0, y.size, BLOCK):
+        m = y.size - start if y.size - start < BLOCK else BLOCK
+        fill_block(X, start, m, phi)
+        _call_forward(at_forward, (theta, channels, start_of(rows), n_phi, m, order))
+        block = 0.0
+        for b in range(m):
+            residual = y[start + b] - f[b]
+            pull[b] = weight[start + b] * residual
+            block += pull[b] * residual
+        value -= 0.5 * block
+        if order == 0:
+            continue
+        for i in range(k):
+            for c in range(n_channels):
+                _fill_pull(i, c, n_gate, first, n_mean, normalised, pull, m, w, mean, f, da, dg, h)
+                _add_products(h, phi, index[i, c], width[c], offset[c], m, gradient)
+    for j in range(gradient.size):
+        if at_row[j] < 0:
+            gradient[j] = 0.0
+    keep(rows)
+    return value
+
+
+@compile_loop
+def residual_loop(code, channels, theta, at_row, X, scale, start, order, f, w, jacobian):
     """Regression function, weights of the atoms and Jacobian of a range of samples.
 
-    It is ``loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian)``
-    with theta (P,), the position (k, C), number (C,) and first feature (C,) of the coefficients of
-    each channel, the `Layout`, the row (P,) of the Jacobian of each coefficient or -1 for one that
-    is left out, X (d, n), and the factor (n,) of each sample.  Outputs for the m samples from
-    `start` on: f (m,), w (k, m), which may have no columns, and ``scale df/dtheta`` (rows, at least
-    m) when order is 1.
+    Code, channels and rows of the Jacobian are those of `squares`; besides there is the factor (n,)
+    of each sample.  Outputs
+    for the m samples from `start` on: f (m,), w (k, m), which may have no columns, and
+    ``scale df/dtheta`` (rows, at least m) when order is 1.
     """
-    forward = forward_function(gate, expert, normalised)
-
-    @compile_loop
-    def loop(theta, index, width, offset, layout, row, X, scale, start, order, f, w, jacobian):
-        k, n_channels = index.shape
-        n_gate, _, n_mean, _ = layout
-        n_phi = _n_features(X, width, offset)
-        phi = empty_rows(n_phi, BLOCK)
-        eta = empty_rows(n_channels, BLOCK)
-        weights = empty_rows(k, BLOCK)
-        mean = empty_rows(k, BLOCK)
-        da = empty_rows(k * n_gate, BLOCK)
-        d2a = empty_rows(k * n_gate * (n_gate + 1) // 2, BLOCK)
-        dg = empty_rows(k * n_mean, BLOCK)
-        d2g = empty_rows(k * n_mean * (n_mean + 1) // 2, BLOCK)
-        fitted = empty_like(theta, BLOCK)
-        h = empty_like(theta, BLOCK)
-        for begin in range(0, f.size, BLOCK):
-            m = f.size - begin if f.size - begin < BLOCK else BLOCK
-            fill_block(X, start + begin, m, phi)
-            forward(
-                theta,
-                index,
-                width,
-                offset,
-                layout,
-                phi,
-                m,
-                order,
-                eta,
-                weights,
-                mean,
-                da,
-                d2a,
-                dg,
-                d2g,
-                fitted,
-                h,
-            )
-            for b in range(m):
-                f[begin + b] = fitted[b]
-            if w.shape[1] > 0:
-                for i in range(k):
-                    for b in range(m):
-                        w[i, begin + b] = weights[i, b]
-            if order == 0:
-                continue
-            fill_jacobian(
-                index,
-                width,
-                offset,
-                layout,
-                row,
-                normalised,
-                phi,
-                scale[start + begin : start + begin + m],
-                m,
-                weights,
-                mean,
-                fitted,
-                da,
-                dg,
-                h,
-                jacobian[:, begin : begin + m],
-            )
-
-    return loop
+    at_forward, normalised = code
+    index, width, offset, layout = channels
+    k, n_channels = index.shape
+    n_gate, _, n_mean, _ = layout
+    n_phi = _n_features(X, width, offset)
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
+        k, n_phi, n_channels, n_gate, n_mean, k
+    )
+    rows = empty_rows(n_rows, BLOCK)
+    phi, weights = part(rows, 0, n_phi), part(rows, at_w, at_mean)
+    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
+    fitted, h = row(rows, at_f), row(rows, at_h)
+    for begin in range(0, f.size, BLOCK):
+        m = f.size - begin if f.size - begin < BLOCK else BLOCK
+        fill_block(X, start + begin, m, phi)
+        _call_forward(at_forward, (theta, channels, start_of(rows), n_phi, m, order))
+        for b in range(m):
+            f[begin + b] = fitted[b]
+        if w.shape[1] > 0:
+            for i in range(k):
+                for b in range(m):
+                    w[i, begin + b] = weights[i, b]
+        if order == 0:
+            continue
+        fill_jacobian(
+            index,
+            width,
+            offset,
+            layout,
+            at_row,
+            normalised,
+            phi,
+            scale[start + begin : start + begin + m],
+            m,
+            weights,
+            mean,
+            fitted,
+            da,
+            dg,
+            h,
+            jacobian[:, begin : begin + m],
+        )
+    keep(rows)
 
 
-def channel_loop(
-    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Callable[..., None]:
-    """Derivatives of a regression function in the channels of its atoms.
+@device(forceinline=False)
+def _multiply(one, other, m, out):
+    """``out = one other``, of m samples."""
+    for b in range(m):
+        out[b] = one[b] * other[b]
 
-    The first ones are those of the module's text without the feature of x.  The second ones are,
-    with ``w_i = exp(a_i)``, zero between atoms, and within one
+
+@device(forceinline=False)
+def _add_multiple(one, other, m, out):
+    """``out += one other``, of m samples."""
+    for b in range(m):
+        out[b] += one[b] * other[b]
+
+
+@device(forceinline=False)
+def _inner(one, other, m):
+    """Sum of ``one other`` over m samples."""
+    total = 0.0
+    for b in range(m):
+        total += one[b] * other[b]
+    return total
+
+
+@device
+def _write_rows(h, phi, first, width, offset, shared, at_row, start, m, out):
+    """``out = h phi`` in the rows of a channel's coefficients, of m samples from `start` on.
+
+    Where atoms share the coefficients the product is added.
+    """
+    for q in range(width):
+        r = at_row[first + q]
+        if r < 0:
+            continue
+        feature, samples = (
+            row(phi, offset + q - 1 if q > 0 else 0),
+            part(row(out, r), start, start + m),
+        )
+        if shared:
+            _add_multiple(h, feature, m, samples)
+        else:
+            _multiply(h, feature, m, samples)
+
+
+@device
+def _fill_second(i, c, e, layout, normalised, m, w, mean, f, da, d2a, dg, d2g, h):
+    """``h *= d2f / (d channel c) (d channel e)`` within atom i, for e at most c.
+
+    The second derivatives are, with ``w_i = exp(a_i)``,
 
         gate, gate        w_i g_i (da_i da_i' + d2a_i)
         gate, expert      w_i da_i dg_i'
         expert, expert    w_i d2g_i
 
-    A normalised gate has ``g_i - f`` in place of ``g_i``, and a part that joins the atoms: with
-    the vector v of all ``w_i da_i``, zero in the channels of experts, it is
-    ``-(v df' + df v')``.
-
-    Returns
-    -------
-    callable
-        ``loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, second, v)``,
-        with the outputs for the m samples from `start` on: f (m,), features (at least 1 + d, m),
-        slope (k C, m) with the first derivatives in the C channels of each atom, and when order
-        is 2 the second derivatives (k C (C + 1) / 2, m) within each atom, the lower triangle row by
-        row, and v (k gate's channels, m), which may have no columns.
+    A normalised gate has ``g_i - f`` in place of ``g_i``.
     """
-    forward = forward_function(gate, expert, normalised)
+    n_gate, first, n_mean, _ = layout
+    if c < n_gate:
+        p, pair = i * n_gate, i * (n_gate * (n_gate + 1) // 2) + c * (c + 1) // 2 + e
+        for b in range(m):
+            level = mean[i, b] - f[b] if normalised else mean[i, b]
+            h[b] *= w[i, b] * level * (da[p + c, b] * da[p + e, b] + d2a[pair, b])
+    elif e < n_gate:
+        p = i * n_mean + c - first
+        for b in range(m):
+            h[b] *= w[i, b] * da[i * n_gate + e, b] * dg[p, b]
+    else:
+        g, j = c - first, e - first
+        pair = i * (n_mean * (n_mean + 1) // 2) + g * (g + 1) // 2 + j
+        for b in range(m):
+            h[b] *= w[i, b] * d2g[pair, b]
 
-    @compile_loop
-    def loop(theta, index, width, offset, layout, X, start, order, f, phi, slope, second, v):
-        k, n_channels = index.shape
-        n_gate, first, n_mean, _ = layout
-        pairs = n_channels * (n_channels + 1) // 2
-        q_gate, q_mean = n_gate * (n_gate + 1) // 2, n_mean * (n_mean + 1) // 2
-        n_phi = phi.shape[0]
-        features = empty_rows(n_phi, BLOCK)
-        eta = empty_rows(n_channels, BLOCK)
-        weights = empty_rows(k, BLOCK)
-        mean = empty_rows(k, BLOCK)
-        da = empty_rows(k * n_gate, BLOCK)
-        d2a = empty_rows(k * q_gate, BLOCK)
-        dg = empty_rows(k * n_mean, BLOCK)
-        d2g = empty_rows(k * q_mean, BLOCK)
-        fitted = empty_like(theta, BLOCK)
-        work = empty_like(theta, BLOCK)
-        for begin in range(0, f.size, BLOCK):
-            m = f.size - begin if f.size - begin < BLOCK else BLOCK
-            fill_block(X, start + begin, m, features)
-            for p in range(n_phi):
-                for b in range(m):
-                    phi[p, begin + b] = features[p, b]
-            forward(
-                theta,
-                index,
-                width,
-                offset,
-                layout,
-                features,
-                m,
-                order,
-                eta,
-                weights,
-                mean,
-                da,
-                d2a,
-                dg,
-                d2g,
-                fitted,
-                work,
-            )
-            for b in range(m):
-                f[begin + b] = fitted[b]
-            for i in range(k):
-                for b in range(m):
-                    work[b] = weights[i, b] * mean[i, b]
-                if normalised:
+
+@compile_loop
+def curvature_loop(inputs, gate_row, theta, start, count, jacobian, joined, curvature):
+    """What an exact Hessian of a sum of squares is made of, for `count` samples from `start` on.
+
+    The inputs are those of `squares`.  With residuals ``r = sqrt(w) (f - y)`` the loop writes
+    ``sqrt(w) df/dtheta`` in the rows of `jacobian`, the residuals in its last row, and adds the
+    sums of ``sqrt(w) r`` times the second derivatives within the atoms to the upper triangle of
+    `curvature`.
+
+    A normalised gate has second derivatives between atoms: with the vector v of all ``w_i da_i``,
+    zero in the channels of experts, they are ``-(v df' + df v')``.  The loop writes ``r v`` in the
+    rows of `joined`, of which `gate_row` (P,) has the number of each coefficient, or -1.
+    """
+    (at_forward, normalised), channels, at_row, (X, y, weight) = inputs
+    index, width, offset, layout = channels
+    k, n_channels = index.shape
+    n_gate, first, n_mean, _ = layout
+    n_phi = _n_features(X, width, offset)
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
+        k, n_phi, n_channels, n_gate, n_mean, k
+    )
+    rows = empty_rows(n_rows + 4, BLOCK)
+    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
+    mean, da, d2a = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_d2a, at_dg)
+    dg, d2g = part(rows, at_dg, at_d2g), part(rows, at_d2g, at_f)
+    f, h = row(rows, at_f), row(rows, at_h)
+    root, residual = row(rows, n_rows), row(rows, n_rows + 1)
+    pull, scaled = row(rows, n_rows + 2), row(rows, n_rows + 3)
+    residuals = row(jacobian, jacobian.shape[0] - 1)
+    for begin in range(0, count, BLOCK):
+        m = count - begin if count - begin < BLOCK else BLOCK
+        fill_block(X, start + begin, m, phi)
+        _call_forward(at_forward, (theta, channels, start_of(rows), n_phi, m, 2))
+        for b in range(m):
+            root[b] = sqrt(weight[start + begin + b])
+            residual[b] = root[b] * (f[b] - y[start + begin + b])
+            residuals[begin + b] = residual[b]
+            pull[b] = root[b] * residual[b]
+        for i in range(k):
+            for c in range(n_channels):
+                at, n_own, begins = index[i, c], width[c], offset[c]
+                shared = i > 0 and at == index[0, c]
+                _fill_pull(i, c, n_gate, first, n_mean, normalised, root, m, w, mean, f, da, dg, h)
+                _write_rows(h, phi, at, n_own, begins, shared, at_row, begin, m, jacobian)
+                if normalised and c < n_gate:
                     for b in range(m):
-                        work[b] -= weights[i, b] * fitted[b]
-                for c in range(n_channels):
-                    out = slope[i * n_channels + c, begin : begin + m]
-                    if c < n_gate:
-                        p = i * n_gate + c
-                        for b in range(m):
-                            out[b] = work[b] * da[p, b]
-                    else:
-                        p = i * n_mean + c - first
-                        for b in range(m):
-                            out[b] = weights[i, b] * dg[p, b]
-                if order < 2:
-                    continue
-                if v.shape[1] > 0:
-                    for p in range(i * n_gate, (i + 1) * n_gate):
-                        for b in range(m):
-                            v[p, begin + b] = weights[i, b] * da[p, b]
-                for c in range(n_channels):
-                    for e in range(c + 1):
-                        q = c * (c + 1) // 2 + e
-                        out = second[i * pairs + q, begin : begin + m]
-                        if c < n_gate:
-                            p, pair = i * n_gate, i * q_gate + q
-                            for b in range(m):
-                                out[b] = work[b] * (da[p + c, b] * da[p + e, b] + d2a[pair, b])
+                        h[b] = residual[b] * w[i, b] * da[i * n_gate + c, b]
+                    _write_rows(h, phi, at, n_own, begins, shared, gate_row, begin, m, joined)
+                for e in range(c + 1):
+                    for b in range(m):
+                        h[b] = pull[b]
+                    _fill_second(i, c, e, layout, normalised, m, w, mean, f, da, d2a, dg, d2g, h)
+                    for q in range(n_own):
+                        r = at_row[at + q]
+                        if r < 0:
                             continue
-                        p = i * n_mean + c - first
-                        if e < n_gate:
-                            for b in range(m):
-                                out[b] = weights[i, b] * da[i * n_gate + e, b] * dg[p, b]
-                            continue
-                        pair = i * q_mean + (c - first) * (c - first + 1) // 2 + e - first
-                        for b in range(m):
-                            out[b] = weights[i, b] * d2g[pair, b]
-
-    return loop
+                        _multiply(h, row(phi, begins + q - 1 if q > 0 else 0), m, scaled)
+                        for p in range(q + 1 if e == c else width[e]):
+                            s = at_row[index[i, e] + p]
+                            if s >= 0:
+                                other = row(phi, offset[e] + p - 1 if p > 0 else 0)
+                                curvature[min(r, s), max(r, s)] += _inner(scaled, other, m)
+    keep(rows)
 
 
-def descent_loop(
-    gate: Callable[..., None], expert: Callable[..., None] | None, normalised: bool
-) -> Callable[..., None]:
+@compile_loop
+def unfold_loop(at, triangle, matrix):
+    """Write an upper triangle in both triangles of the coordinates `at` of a matrix."""
+    for i in range(at.size):
+        for j in range(i, at.size):
+            matrix[at[i], at[j]] = triangle[i, j]
+            matrix[at[j], at[i]] = triangle[i, j]
+
+
+@compile_loop
+def descent_loop(code, channels, theta, X, y, weight, order, size, rate, lower, upper):
     """One epoch of stochastic gradient descent on the mean squared residual.
 
-    It is
-    ``loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower, upper)``:
-    the samples in the given order (n,), in batches of `size`; theta (P,) is overwritten, and put
-    back into the box after each step.
+    Code and channels are those of `squares`.  The epoch takes the samples in the given order
+    (n,), in batches of `size`; theta (P,) is overwritten, and put back into the box after each
+    step.
     """
-    forward = forward_function(gate, expert, normalised)
-
-    @compile_loop
-    def loop(theta, index, width, offset, layout, X, y, weight, order, size, rate, lower, upper):
-        k, n_channels = index.shape
-        n_gate, first, n_mean, _ = layout
-        n_phi = _n_features(X, width, offset)
-        rows = min(size, BLOCK)
-        phi = empty_rows(n_phi, rows)
-        eta = empty_rows(n_channels, rows)
-        weights = empty_rows(k, rows)
-        mean = empty_rows(k, rows)
-        da = empty_rows(k * n_gate, rows)
-        d2a = empty_rows(k * n_gate * (n_gate + 1) // 2, rows)
-        dg = empty_rows(k * n_mean, rows)
-        d2g = empty_rows(k * n_mean * (n_mean + 1) // 2, rows)
-        fitted = empty_like(theta, rows)
-        h = empty_like(theta, rows)
-        weighted = empty_like(theta, rows)
-        gradient = empty_like(theta, theta.size)
-        n = order.size
-        for batch in range(0, n, size):
-            end = min(batch + size, n)
-            gradient[:] = 0.0
-            total = 0.0
-            for begin in range(batch, end, rows):
-                m = min(rows, end - begin)
-                fill_quadratic_features(X, order, begin, m, phi)
-                forward(
-                    theta,
-                    index,
-                    width,
-                    offset,
-                    layout,
-                    phi,
-                    m,
-                    1,
-                    eta,
-                    weights,
-                    mean,
-                    da,
-                    d2a,
-                    dg,
-                    d2g,
-                    fitted,
-                    h,
-                )
-                for b in range(m):
-                    t = order[begin + b]
-                    weighted[b] = weight[t] * (fitted[b] - y[t])
-                    total += weight[t]
-                for i in range(k):
-                    for c in range(n_channels):
-                        _fill_pull(
-                            i,
-                            c,
-                            n_gate,
-                            first,
-                            n_mean,
-                            normalised,
-                            weighted,
-                            m,
-                            weights,
-                            mean,
-                            fitted,
-                            da,
-                            dg,
-                            h,
-                        )
-                        for q in range(width[c]):
-                            at = offset[c] + q - 1 if q > 0 else 0
-                            s = 0.0
-                            for b in range(m):
-                                s += h[b] * phi[at, b]
-                            gradient[index[i, c] + q] += s
-            if total > 0.0:
-                step = 2.0 * rate / total
-                for j in range(theta.size):
-                    trial = theta[j] - step * gradient[j]
-                    theta[j] = min(max(trial, lower[j]), upper[j])
-
-    return loop
+    at_forward, normalised = code
+    index, width, offset, layout = channels
+    k, n_channels = index.shape
+    n_gate, first, n_mean, _ = layout
+    n_phi = _n_features(X, width, offset)
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
+        k, n_phi, n_channels, n_gate, n_mean, k
+    )
+    rows = empty_rows(n_rows + 1, BLOCK)
+    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
+    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
+    f, h, pull = row(rows, at_f), row(rows, at_h), row(rows, n_rows)
+    gradient = empty_like(theta, theta.size)
+    n = order.size
+    for batch in range(0, n, size):
+        end = min(batch + size, n)
+        gradient[:] = 0.0
+        total = 0.0
+        for begin in range(batch, end, BLOCK):
+            m = min(BLOCK, end - begin)
+            fill_quadratic_features(X, order, begin, m, phi)
+            _call_forward(at_forward, (theta, channels, start_of(rows), n_phi, m, 1))
+            for b in range(m):
+                t = order[begin + b]
+                pull[b] = weight[t] * (f[b] - y[t])
+                total += weight[t]
+            for i in range(k):
+                for c in range(n_channels):
+                    _fill_pull(
+                        i, c, n_gate, first, n_mean, normalised, pull, m, w, mean, f, da, dg, h
+                    )
+                    _add_products(h, phi, index[i, c], width[c], offset[c], m, gradient)
+        if total > 0.0:
+            step = 2.0 * rate / total
+            for j in range(theta.size):
+                trial = theta[j] - step * gradient[j]
+                theta[j] = min(max(trial, lower[j]), upper[j])
+    keep(rows)

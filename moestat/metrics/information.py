@@ -16,6 +16,7 @@ from moestat.base.validate import as_floats, real_in
 from moestat.compiler.jit import compact, compile_loop
 from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
+from moestat.kernels.regression import residual_loop
 from moestat.kernels.views import part, row
 from moestat.metrics.quadrature import known_responses, log_densities, response_rules
 from moestat.model.constraints import tied_basis
@@ -173,10 +174,10 @@ def gradient_rows(
     n = factor.size
     columns = np.empty((family.n_params, n))
     every = np.arange(family.n_params)
-    sizes = family.index, family.width, family.offset, family.layout
     f, unused = np.empty(n), np.empty((family.n_experts, 0))
-    X = np.ascontiguousarray(X)
-    family.loops.residuals(theta, *sizes, every, X, factor, 0, 1, f, unused, columns)
+    theta, X = np.ascontiguousarray(theta), np.ascontiguousarray(X)
+    at = family.loops.regression, family.channel_places, theta, every
+    residual_loop(*at, X, factor, 0, 1, f, unused, columns)
     return columns.T
 
 

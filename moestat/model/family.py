@@ -26,6 +26,7 @@ from moestat.base.validate import (
 )
 from moestat.kernels.build import Loops, build_loops
 from moestat.kernels.records import BySample
+from moestat.kernels.regression import residual_loop
 from moestat.model.constraints import constraint_of, with_equal
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
@@ -408,21 +409,10 @@ class Family(ParameterLayout):
         jacobian: FloatArray,
     ) -> None:
         """Fill f, w and the scaled Jacobian; see `moestat.kernels.regression.residual_loop`."""
-        self.loops.residuals(
-            theta,
-            self.index,
-            self.width,
-            self.offset,
-            self.layout,
-            self.jacobian_rows,
-            X,
-            scale,
-            start,
-            order,
-            f,
-            w,
-            jacobian,
-        )
+        theta = np.ascontiguousarray(theta)  # as loops that are called by address take for granted
+        outputs = f, w, jacobian
+        inputs = self.jacobian_rows, X, scale, start, order
+        residual_loop(self.loops.regression, self.channel_places, theta, *inputs, *outputs)
 
     def log_density(self, theta: ArrayLike, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """``log p(y_t | x_t)`` of each sample.

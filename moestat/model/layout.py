@@ -15,7 +15,7 @@ from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
 from moestat.base.validate import as_floats, as_numbers, check_kind, short
 from moestat.kernels.atom import Layout
-from moestat.kernels.records import Coefficients
+from moestat.kernels.records import Coefficients, Places
 from moestat.model.constraints import Constraint, averaged, joined
 
 __all__ = ["ParameterLayout"]
@@ -119,6 +119,12 @@ class ParameterLayout:
     def coefficients(self) -> Coefficients:
         """Where a packed vector has the coefficients of each channel."""
         return Coefficients(self.index, self.width, self.layout)
+
+    @cached_property
+    def channel_places(self) -> Places:
+        """Where a packed vector has the coefficients of each channel, with their features."""
+        n_gate, first, n_mean, n_active = self.layout
+        return self.index, self.width, self.offset, (n_gate, first, n_mean, n_active)
 
     @cached_property
     def expert_blocks(self) -> tuple[str, ...]:
@@ -432,6 +438,15 @@ class ParameterLayout:
     def jacobian_rows(self) -> IntArray:
         """Row (P,) of each coefficient in a Jacobian of the free ones, -1 for pinned ones."""
         free = self.lower < self.upper
+        return np.where(free, np.cumsum(free) - 1, -1)
+
+    @cached_property
+    def gate_rows(self) -> IntArray:
+        """Number (P,) of each free coefficient of a normalised gate among these, else -1."""
+        free = np.zeros(self.n_params, dtype=bool)
+        for c in range(self.layout[0]) if self.gate.normalised else ():
+            free[self.index[:, c, None] + np.arange(self.width[c])] = True
+        free &= self.jacobian_rows >= 0
         return np.where(free, np.cumsum(free) - 1, -1)
 
     @cached_property

@@ -17,7 +17,7 @@ from numba import types
 from moestat.base.types import FloatArray
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
-from moestat.kernels.build import call_mixture, mixture_address
+from moestat.kernels.build import call_mixture
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.kernels.views import row
 from moestat.solvers.line_search import GOOD, TOO_LONG, judge, next_trial
@@ -323,11 +323,11 @@ class _BFGSRun(Run):
 
     def execute(self, problem: Problem) -> Ran:
         """Run the steps and return where they ended."""
-        family, climb = problem.family, self.climb
-        data = problem.inputs(self, slice(0, problem.data.levels[self.level].size))
+        climb = self.climb
+        at_pass, inputs = problem.compiled(self, 1)
         passes = _bfgs_loop(
-            (mixture_address(), _advance_address()),
-            family.loops.inputs(family.coefficients, data, 1),
+            (at_pass, _advance_address()),
+            inputs,
             problem.spring,
             Sums(np.empty(self.theta.size), NO_SUMS.hessian, NO_SUMS.information),
             climb.arrays,
@@ -371,7 +371,7 @@ def bfgs_steps(
     The climb ends after `most` steps, where a step is predicted to gain less than the tolerance, or
     where no trial gains.  With a `matrix` (P, P), which takes the place of the curvature of the
     complete data, it ends after one round.  The objective is that of the observed data or, with a
-    matrix, that of the complete data.
+    matrix, that of the complete data or, for a regression function, the sum of squares.
     """
     current = yield Request(objective, theta, level)
     if matrix is not None:

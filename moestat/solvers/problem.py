@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.kernels.build import mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums
 from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
@@ -23,7 +24,14 @@ from moestat.model.plain import check_loops
 from moestat.solvers.groups import group_sums
 from moestat.solvers.sample import Sample
 from moestat.solvers.spring import FREE, Spring
-from moestat.solvers.squares import gradient_squares, gram_squares, newton_squares, residual_squares
+from moestat.solvers.squares import (
+    gradient_squares,
+    gram_squares,
+    newton_squares,
+    residual_squares,
+    squares_address,
+    squares_inputs,
+)
 
 
 class Objective(Enum):
@@ -248,6 +256,17 @@ class Problem:
         if request.objective is Objective.COMPLETE:
             tau = self._tau if data is all_rows else np.ascontiguousarray(self._tau[:, rows])
         return Data(*data.arrays, tau)
+
+    def compiled(self, request: Request, order: int) -> tuple[int, tuple[Any, ...]]:
+        """The address of a pass up to an order over all rows, and what it reads besides theta.
+
+        It is for compiled loops: of squares if the request is about them, up to order 1.
+        """
+        family, data = self.family, self.data.levels[request.level]
+        if request.objective in _SQUARES:
+            return squares_address(), squares_inputs(family, *data.arrays)
+        inputs = self.inputs(request, slice(0, data.size))
+        return mixture_address(), family.loops.inputs(family.coefficients, inputs, order)
 
     def evaluate(self, request: Request) -> Any:
         """Answer one request, by the kind of `Value` that its objective names, in one pass."""

@@ -38,7 +38,7 @@ def _loops():
     for likelihood, gate, expert in _FAMILIES:
         loops = family(likelihood, gate=gate, expert=expert, n_experts=2).loops
         if likelihood == "least-squares":
-            atoms += [loops.residuals, loops.channels, loops.descent]
+            atoms.append(loops.forward)
         else:
             atoms.append(loops.atom_loop(np.dtype(np.float64)))
     return {

@@ -303,8 +303,8 @@ class Regression:
     def n_rows(shape: Shape) -> int:
         """Numbers per sample in shared memory."""
         n_gate, _, n_mean, _ = shape.layout
-        starts = regression.residual_starts(shape.k, shape.n_phi, shape.width.size, n_gate, n_mean)
-        return starts[-1]
+        sizes = shape.k, shape.n_phi, shape.width.size, n_gate, n_mean
+        return 1 + regression.working_rows(*sizes, 1)[-1]
 
     def evaluate(
         self, shape: Shape, rows: IntArray, theta: FloatArray, batch: DeviceBatch, order: int

@@ -15,31 +15,12 @@ from numba import float64
 
 from moestat.kernels.cuda.target import cuda
 from moestat.kernels.cuda.views import column, part, row
-from moestat.kernels.regression import fill_block, fill_jacobian
+from moestat.kernels.regression import fill_block, fill_jacobian, working_rows
 
 GRAM_TILE = 16
 """A thread block of the Gram kernel sums this many rows by as many columns."""
 
 _GRAM_SHAPE = (GRAM_TILE, GRAM_TILE + 1)  # rows of one column in different banks
-
-
-def residual_starts(k, n_phi, n_channels, n_gate, n_mean):
-    """First rows of a thread's quantities, and the number of rows.
-
-    They are the predictors after the features, weights, means, derivatives of gate and mean with
-    room for second ones, fitted value, scratch, and the root of the sample's weight.
-    """
-    eta = n_phi
-    w = eta + n_channels
-    mean = w + k
-    da = mean + k
-    d2a = da + k * n_gate
-    dg = d2a + n_gate * (n_gate + 1) // 2
-    d2g = dg + k * n_mean
-    f = d2g + n_mean * (n_mean + 1) // 2
-    h = f + 1
-    scale = h + 1
-    return eta, w, mean, da, d2a, dg, d2g, f, h, scale, scale + 1
 
 
 TILE = 0  # placeholder: threads of a block
@@ -87,13 +68,14 @@ def residual_template(
     inside = begin + at < n
     sample = min(begin + at, n - 1)
     k, n_channels = index.shape
-    at_eta, at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, at_scale, n_rows = (
-        residual_starts(k, n_phi, n_channels, n_gate, n_mean)
+    # Second derivatives are never asked for: the room of one atom's is enough for views of them.
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, at_scale = working_rows(
+        k, n_phi, n_channels, n_gate, n_mean, 1
     )
     stride = tile + 1
     memory = cuda.shared.array(0, float64)
-    mine = column(memory, 0, n_rows, stride, thread)
-    phi = part(mine, 0, at_eta)
+    mine = column(memory, 0, at_scale + 1, stride, thread)
+    phi = part(mine, 0, n_phi)
     w = part(mine, at_w, at_mean)
     mean = part(mine, at_mean, at_da)
     da = part(mine, at_da, at_d2a)
@@ -113,7 +95,7 @@ def residual_template(
         phi,
         1,
         order,
-        part(mine, at_eta, at_w),
+        part(mine, n_phi, at_w),
         w,
         mean,
         da,

@@ -23,24 +23,28 @@ Gradients = Sequence[tuple[FloatArray, FloatArray]]
 
 
 def feature_metric(problem: Problem) -> FloatArray:
-    """Metric (P, P) in which a step's length is the root mean square change of the predictors.
-
-    It is computed from at most 20,000 rows.
-    """
+    """Metric (P, P) in which a step's length is the root mean square change of the predictors."""
     family, data = problem.family, problem.data
+    if "features" not in data.memory:
+        data.memory["features"] = _feature_moments(data)
+    gram = data.memory["features"]
+    metric = np.zeros((family.n_params, family.n_params))
+    for c, (width, offset) in enumerate(zip(family.width, family.offset, strict=True)):
+        feature = np.concatenate([[0], offset + np.arange(width - 1)])
+        moments = gram[np.ix_(feature, feature)]
+        for first in family.index[:, c]:
+            metric[first : first + width, first : first + width] = moments
+    return metric
+
+
+def _feature_moments(data: Sample) -> FloatArray:
+    """Second moments (q, q) of ``1, x`` and the products of inputs, from at most 20,000 rows."""
     stride = -(-data.size // WORK.metric_rows)
     X, weight = data.X[:, ::stride], data.weight[::stride]
     rows, columns = np.triu_indices(X.shape[0])
     scale = np.where(rows == columns, 1.0, math.sqrt(2.0))
     phi = np.vstack([np.ones(X.shape[1]), X, scale[:, None] * X[rows] * X[columns]])
-    gram = with_ridge((phi * weight) @ phi.T / weight.sum())
-    metric = np.zeros((family.n_params, family.n_params))
-    for (_, c), first in np.ndenumerate(family.index):
-        width, offset = int(family.width[c]), int(family.offset[c])
-        feature = np.concatenate([[0], offset + np.arange(width - 1)])
-        at = first + np.arange(width)
-        metric[np.ix_(at, at)] = gram[np.ix_(feature, feature)]
-    return metric
+    return with_ridge((phi * weight) @ phi.T / weight.sum())
 
 
 def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:

@@ -180,14 +180,18 @@ class _Start(NamedTuple):
     inverse: FloatArray
 
 
+def definite(matrix: FloatArray, metric: FloatArray, variance: float) -> FloatArray:
+    """The matrix ``J'J`` (F, F) made definite by a part of the metric (F, F)."""
+    # At n = 1e14 the matrix is rounded by more than the least curvature.
+    largest = float(np.max(np.diag(matrix) / np.diag(metric), initial=0.0))
+    return matrix + max(SQUARES.shallowest * variance, TRUST.rounding * largest) * metric
+
+
 def _from_gauss_newton(trail: _Trail, current: Evaluation) -> _Start:
     """The start from ``J'J``, made definite."""
     at = trail.free()
     block = np.ix_(at, at)
-    matrix = current.hessian[block] / trail.variance
-    # At n = 1e14 the matrix is rounded by more than the least curvature.
-    largest = float(np.max(np.diag(matrix) / np.diag(trail.metric)[at], initial=0.0))
-    matrix += max(SQUARES.shallowest, TRUST.rounding * largest) * trail.metric[block]
+    matrix = definite(current.hessian[block], trail.metric[block], trail.variance) / trail.variance
     factor = scipy.linalg.cho_factor(matrix, check_finite=False)
     return _Start(at, scipy.linalg.cho_solve(factor, np.eye(at.size), check_finite=False))
 

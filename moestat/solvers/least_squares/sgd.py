@@ -9,6 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
+from moestat.kernels.regression import descent_loop
 from moestat.solvers.least_squares.gauss_newton import last_look, least_squares_solution
 from moestat.solvers.needs import Needs
 from moestat.solvers.problem import Iteration, Problem
@@ -76,22 +77,11 @@ class SGD:
         for name in family.gate.translations:
             lower[family.blocks[name]], upper[family.blocks[name]] = family.box[name]
         theta = start.copy()
+        of_family = family.loops.regression, family.channel_places
+        rates = self.batch_size, self.learning_rate
         for _ in range(self.epochs):
-            family.loops.descent(
-                theta,
-                family.index,
-                family.width,
-                family.offset,
-                family.layout,
-                data.X,
-                data.y,
-                data.weight,
-                rng.permutation(data.size),
-                self.batch_size,
-                self.learning_rate,
-                lower,
-                upper,
-            )
+            order = rng.permutation(data.size)
+            descent_loop(*of_family, theta, *data.arrays, order, *rates, lower, upper)
             problem.passes += 1.0
         theta = np.clip(family.pin(theta), family.lower, family.upper)
         evaluation = yield last_look(problem, theta)

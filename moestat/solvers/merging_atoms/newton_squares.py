@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moestat.base.types import FloatArray
-from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS
+from moestat.solvers.bfgs import bfgs_steps
+from moestat.solvers.least_squares.gauss_newton import feature_metric
+from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS, definite
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
-from moestat.solvers.problem import End, Iteration, Problem
-from moestat.solvers.rules import BFGS
+from moestat.solvers.problem import End, Iteration, Objective, Problem, Request
+from moestat.solvers.squares import rounding_level, variance_of
 
 
 @dataclass(frozen=True)
 class NewtonSquares(MomentSquares):
-    """Least squares by 50 steps of `GaussNewtonBFGS`, and then by those of `MomentSquares`.
+    """Least squares by 50 BFGS steps from ``J'J``, and then by those of `MomentSquares`.
 
     The default for at most 70 parameters and experts without kinks.
 
@@ -54,11 +56,20 @@ class NewtonSquares(MomentSquares):
         max_iterations: int,
     ) -> Iteration[tuple[End, None]]:
         """BFGS steps from theta (P,), then steps in the moments from where these end."""
-        first = GaussNewtonBFGS(self.tolerance)
-        near, _ = yield from first.climb_level(
-            problem, level, theta, tolerance, min(max_iterations, BFGS.steps)
+        current = yield Request(Objective.GAUSS_NEWTON, theta, level)
+        data = problem.data.levels[level]
+        least = rounding_level(data.y, data.weight)
+        variance = variance_of(max(current.value, least), float(data.weight.sum()))
+        near, _, n_steps = yield from bfgs_steps(
+            problem,
+            theta,
+            level,
+            max_iterations,
+            tolerance * variance,
+            definite(current.hessian, feature_metric(problem), variance),
+            Objective.GRADIENT,
         )
         end, _ = yield from super().climb_level(
-            problem, level, near.theta, tolerance, max_iterations - near.iterations
+            problem, level, near, tolerance, max_iterations - n_steps
         )
-        return end._replace(iterations=near.iterations + end.iterations), None
+        return end._replace(iterations=n_steps + end.iterations), None

@@ -18,7 +18,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import RangeError
 from moestat.compiler.jit import compact, compile_loop, device
 from moestat.compiler.pointers import address_of, call_by_address
-from moestat.kernels.build import call_mixture, mixture_address
+from moestat.kernels.build import call_mixture
 from moestat.kernels.records import NO_SUMS, Sums
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Ran, Request, Run
 from moestat.solvers.rules import GAIN_LIMIT, TRUST
@@ -235,10 +235,8 @@ class NewtonRun(Run):
 
     def execute(self, problem: Problem) -> NewtonRan:
         """Run the walk and return its end."""
-        family, data = problem.family, problem.data.levels[self.level]
-        all_rows = problem.inputs(self, slice(0, data.size))
-        inputs = family.loops.inputs(family.coefficients, all_rows, 2)
-        addresses = mixture_address(), _advance_address()
+        at_pass, inputs = problem.compiled(self, 2)
+        addresses = at_pass, _advance_address()
         return self.walk.end(*_newton_loop(addresses, inputs, problem.spring, self.walk.arrays))
 
 
