@@ -20,6 +20,7 @@ from moestat.solvers.driver import drive
 from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
+from moestat.solvers.squares import profile_log_likelihood
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 Point = tuple[FloatArray, float]
@@ -123,9 +124,12 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
         ran = yield from newton_steps(problem, Objective.OBSERVED, start, newton.tolerance, steps)
         return ran.theta, -ran.value
     if family.is_regression:
+        # Along a flat ridge steps that gain little each gain much together: the tolerance is not
+        # that of other runs.
         solver = replace(least_squares(family), max_iterations=steps)
-        solution = yield from solver.steps(problem, start)
-        return solution.theta, solution.log_likelihood
+        end, evaluation = yield from solver.climb(problem, start)
+        size = float(problem.data.weight.sum())
+        return end.theta, profile_log_likelihood(evaluation.value, size)
     if family.n_params > SEARCH.hessians:
         limit = SEARCH.bfgs * steps
         end, evaluation, _ = yield from bfgs_steps(problem, start, -1, limit, newton.tolerance)
