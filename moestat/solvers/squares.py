@@ -112,7 +112,7 @@ def newton_squares(
     rows, joined = np.zeros((last + 1, width)), np.zeros((joins.size, width))
     syrk: Any = scipy.linalg.get_blas_funcs("syrk", (rows,))
     gram = np.zeros((last + 1, last + 1), order="F")
-    curvature, cross = np.zeros((last, last)), np.zeros((joins.size, last))
+    curvature, cross = np.zeros((last, last), order="F"), np.zeros((joins.size, last))
     before = squares_inputs(family, X, y, weight), family.gate_rows, np.ascontiguousarray(theta)
     for start in range(0, y.size, width):
         m = min(width, y.size - start)
