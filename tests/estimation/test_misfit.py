@@ -149,3 +149,37 @@ def test_a_selection_says_of_its_choice_what_a_fit_says():
             found = moestat.select(*call, k=(1,), rng=0, **table)
         assert [str(one.message) for one in seen] == list(fit.notes)
         assert (found.best.notes, found.best.kinds) == (fit.notes, fit.kinds)
+
+
+def _notes_of_table(likelihood, x, y, seed=0):
+    """Notes of a fit to rows, and of the fit to the table of their counts in random order."""
+    cells, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(counts))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = moestat.fit(likelihood, x, y, n_experts=1, rng=0)
+        tables = [
+            moestat.fit(likelihood, *cells[at].T, n_experts=1, rng=0, sample_weight=counts[at])
+            for at in (order, slice(None))
+        ]
+    return rows.notes, *(table.notes for table in tables)
+
+
+@pytest.mark.parametrize("kind", ["zeros", "variance", "outlier", "sound", "sound line"])
+def test_a_table_of_counts_is_warned_of_as_its_rows_are(kind):
+    """More zeros, more variance and outliers are seen; the order of a table says nothing."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 3, 2000).astype(float)
+    mean = np.exp(0.8 + 0.2 * x)
+    y = {
+        "zeros": np.where(rng.random(2000) < 0.15, 0.0, rng.poisson(mean)),
+        "variance": 1.0 * rng.negative_binomial(2.0, 2.0 / (2.0 + mean)),
+        "outlier": np.round(x + rng.normal(size=2000), 1) + np.r_[9.0, np.zeros(1999)],
+        "sound": 1.0 * rng.poisson(mean),
+        "sound line": np.round(x + rng.normal(size=2000), 1),
+    }[kind]
+    line = kind in ("outlier", "sound line")
+    rows, shuffled, in_order = _notes_of_table("gaussian" if line else "poisson", x, y)
+    first = [tuple(note.split(":")[0] for note in notes) for notes in (rows, shuffled, in_order)]
+    assert first[0] == first[1] == first[2]
+    assert bool(rows) == (not kind.startswith("sound"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -91,6 +91,11 @@ class _Checked:
         likelihood = self.family.likelihood
         return likelihood.support is None and not likelihood.counts
 
+    def different(self, rows: IntArray) -> IntArray:
+        """The first of the rows (m,) that are the same row of the data, in their order."""
+        places = rows if self.data.kept is None else self.data.kept[rows]
+        return rows[np.sort(np.unique(places, return_index=True)[1])]
+
     def name_rows(self, rows: IntArray) -> str:
         """Rows by their names, or by their numbers from 0 if they have no names."""
         index, places = self.data.index, self.data.kept
@@ -134,13 +139,38 @@ def misfits_in(result: MoEResults, rows: Data, sizes: FloatArray | None = None) 
         return list(_check_experts(result, rows, sizes))
     noise = result.residual_variance if result.family.is_regression else None
     fit = _Checked(result.family, result.theta, sampled, noise, result.edf)
+    counted = fit
+    if _is_table_of_counts(rows, result.family):
+        counted = replace(fit, data=_one_by_one(rows))
     with np.errstate(all="ignore"):
-        misfits = [*_check_responses(fit), *_check_experts(result, rows, sizes)]
+        misfits = [*_check_responses(counted), *_check_experts(result, rows, sizes)]
         if rows.groups is None:
             misfits += _check_dependence(fit)
         else:
             misfits += dependence_in_groups(result, rows)
     return misfits
+
+
+def _is_table_of_counts(rows: Data, family: Family) -> bool:
+    """Whether each row is a different response at some inputs, with its count as the weight.
+
+    Other weights, such as those of a survey, are not numbers of independent rows.
+    """
+    used = rows.weight > 0.0
+    weight, X = rows.weight[used], rows.X[used][:, list(family.read)]
+    if np.any(weight != np.round(weight)) or not np.any(weight > 1.0):
+        return False
+    n_inputs = np.unique(_row_codes(X)).size
+    return 2 * n_inputs <= weight.size == len(np.unique(np.column_stack([X, rows.y[used]]), axis=0))
+
+
+def _one_by_one(rows: Data) -> Data:
+    """Rows as often as their weights say, so that residuals of equal counts differ at random."""
+    count, total = rows.weight, float(rows.weight.sum())
+    if total > ALARM.rows:
+        count = np.random.default_rng(0).multinomial(ALARM.rows, rows.weight / total)
+    each = rows.at(np.repeat(np.arange(count.size), count.astype(np.int64)))
+    return replace(each, weight=np.ones(each.weight.size))
 
 
 def _check_responses(fit: _Checked) -> Iterator[Misfit]:
@@ -176,7 +206,7 @@ def _check_responses(fit: _Checked) -> Iterator[Misfit]:
     if not tails and not far.any():
         return
     rows = np.flatnonzero(far)
-    rows = rows[np.argsort(-np.abs(np.nan_to_num(r[rows], nan=np.inf)))]
+    rows = fit.different(rows[np.argsort(-np.abs(np.nan_to_num(r[rows], nan=np.inf)))])
     evidence = f"the kurtosis of the residuals is {_kurtosis(near):.1f} instead of 3"
     if rows.size:
         lie = "lie" if rows.size > 1 else "lies"
@@ -270,7 +300,7 @@ def _check_spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterat
 
 
 def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
-    """Rows that repeat each other, or are more alike than the fit explains."""
+    """Rows that repeat each other, or are more alike than the fit explains, whatever they count."""
     inputs = list(fit.family.read)
     X = fit.data.X[:, inputs]
     n = len(fit.y)
@@ -312,17 +342,25 @@ def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
                 " result.explain()",
             )
             return
-    steps = np.diff(fit.y)
-    ordered = np.all(steps >= 0) or np.all(steps <= 0)
-    z = float(r[1:] @ r[:-1] / np.sqrt(max(float(r[1:] ** 2 @ r[:-1] ** 2), TINY)))
-    if not ordered and z > -special.ndtri(ALARM.level):
-        correlation = float(r[1:] @ r[:-1] / (r @ r))
+    # Pairs that were put in order by their responses, as in a table of counts, say nothing.
+    beside = ~_in_order(fit.y, np.zeros_like(group)) & ~_in_order(fit.y, group)
+    products = r[1:][beside] * r[:-1][beside]
+    z = float(products.sum() / np.sqrt(max(float(products @ products), TINY)))
+    if z > -special.ndtri(ALARM.level):
+        correlation = float(products.sum() / (r @ r))
         yield (
             DependentRowsWarning,
             f"adjacent rows are similar (correlation of residuals {correlation:.2f}): standard"
             " errors are too small if adjacent rows belong to one subject or are near in time."
             " Use groups= or cov_type='cluster'; see result.explain()",
         )
+
+
+def _in_order(y: FloatArray, group: IntArray) -> np.ndarray:
+    """Adjacent pairs (n - 1,) of one group, if the responses of all such pairs are in order."""
+    pairs, steps = group[1:] == group[:-1], np.diff(y)
+    ordered = np.all(steps[pairs] >= 0) or np.all(steps[pairs] <= 0)
+    return pairs & ordered
 
 
 def _row_codes(X: FloatArray) -> FloatArray:
