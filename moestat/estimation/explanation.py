@@ -50,7 +50,8 @@ ADVICE: dict[str, Advice] = {
         "A higher maximum may exist than the one that was reached, and another seed may"
         " return other coefficients, so do not interpret the experts yet.",
         (
-            "Search longer: n_starts=50, and compare the log-likelihood.",
+            "Search longer: n_starts=50, or risk=0.01 for a smaller probability of a higher"
+            " maximum.",
             "Repeat the call with rng=1, 2, 3; report the highest log-likelihood and how many"
             " calls reached it.",
             "Try fewer experts: disagreement is common when there is one expert too many.",

@@ -29,11 +29,13 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     atoms.  Each of several responses has a scale of its own: its variance given the earlier
     responses where they are correlated.
     """
-    penalty = getattr(problem, "penalty", None)
-    if penalty is not None and penalty.logs.size:
-        return ()  # a prior density of the variances bounds what an atom gains on few samples
+    family, penalty = problem.family, getattr(problem, "penalty", None)
+    # A prior density of the variances bounds what an atom gains on few samples.
+    bounded = () if penalty is None else penalty.logs
     collapsed = (
-        _collapsed_in_block(problem, theta, block) for block in problem.family.likelihood.scales
+        _collapsed_in_block(problem, theta, block)
+        for block in family.likelihood.scales
+        if not np.isin(family.blocks[block], bounded).any()
     )
     return tuple(sorted({i for atoms in collapsed for i in atoms}))
 

@@ -337,3 +337,18 @@ def test_locations_of_a_gate_need_a_free_gate():
     options = {"gate": "sigmoid-euclidean", "n_experts": 2, "rng": 0, "solver": Newton()}
     with pytest.raises(ValueError, match=r"cannot have a prior; use Prior\(gate=None\)"):
         moestat.fit("gaussian", x, y, prior=Prior(), **options)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_a_prior_of_one_variance_does_not_excuse_the_collapse_of_another_scale():
+    """The dispersion of a gamma response has no prior, whatever other response there is."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=60)
+    y = np.exp(1.0 + 0.3 * x) * rng.gamma(2.0, size=60) / 2.0
+    y[:4] = np.exp(3.0 + 0.5 * x[:4])
+    for other in ("poisson", "gaussian"):
+        both = np.column_stack([y, rng.poisson(2.0, 60)])
+        mode = moestat.fit(["gamma", other], x, both, n_experts=2, prior="weak", rng=0)
+        on_floor = any("phi" in name for name in mode.certificate.active)
+        assert on_floor == bool(mode.certificate.collapsed)
+        assert mode.certificate.certified != on_floor
