@@ -40,12 +40,12 @@ class Prior:
     """A weakly informative prior density for `moestat.fit`, whose result is the posterior mode.
 
     Slopes have normal distributions with mean 0.  Inputs are divided by their standard deviations,
-    and so is a continuous response.  On this scale, slopes of the gate have the standard deviation
-    `gate`, and slopes of the experts the standard deviation `experts`.  Intercepts, at the mean of
-    the inputs, have four times these standard deviations.  The gate has a reference expert, and
-    classes have a reference class; the prior is on the differences from the mean over experts, or
-    classes, so that it does not matter which one is the reference.  Variances of normal experts
-    have the inverse-gamma distribution of mclust.
+    and so is a continuous response, from which its mean is subtracted.  On this scale, slopes of
+    the gate have the standard deviation `gate`, and slopes of the experts the standard deviation
+    `experts`.  Intercepts, at the mean of the inputs, have four times these standard deviations.
+    The gate has a reference expert, and classes have a reference class; the prior is on the
+    differences from the mean over experts, or classes, so that it does not matter which one is the
+    reference.  Variances of normal experts have the inverse-gamma distribution of mclust.
 
     Parameters
     ----------
@@ -112,7 +112,8 @@ class Prior:
         response = np.ravel(units.unit)[family.response_of]
         linked = np.array([law.link is not None for law in laws])[family.response_of]
         pinned = family.lower == family.upper
-        quadratic = np.zeros((family.n_params, family.n_params))
+        quadratic, middle = np.zeros((family.n_params, family.n_params)), np.zeros(family.n_params)
+        levels = _levels(family, units)[family.response_of]
         n_gate_channels = len(family.gate.channels(family.n_features))
         # Components of a linear expert are classes; those of others are hidden units.
         has_classes = family.expert.block is None
@@ -126,6 +127,8 @@ class Prior:
                 continue
             unit = response[c] if channel.response and not linked[c] else 1.0
             form = _form(family.width[c], units, scale * unit)
+            if c >= n_gate_channels and family.expert.units.is_level(channel.intercept):
+                middle[family.index[:, c]] = levels[c]
             classes = (
                 []
                 if class_response[c] < 0
@@ -146,9 +149,10 @@ class Prior:
         ]
         logs, first = np.unique(family.index[:, variances], return_index=True)
         if self.variance is None or not variances:
-            return Penalty(quadratic, np.arange(0))
+            return Penalty(quadratic, np.arange(0), centre=middle)
         unit = np.tile(response[variances], k)[first]
-        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, 0.5 * (unit / k) ** 2)
+        rate = 0.5 * (unit / k) ** 2
+        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, rate, middle)
 
 
 def as_prior(given: Prior | str | None, family: Family) -> Prior | None:
@@ -185,6 +189,16 @@ class Lasso:
             "prior: the penalty of a lasso fit cannot be the prior of another fit; call"
             " lasso_path on the other data, or fit the inputs that it selected without a penalty"
         )
+
+
+def _levels(family: Family, units: DataUnits) -> FloatArray:
+    """The predictor (R,) at the mean of each response that has a unit; 0 of others."""
+    levels: list[float] = []
+    for law, level in zip(family.likelihood.laws, np.ravel(units.level), strict=True):
+        has_unit = law.support is None and not law.counts and law.ends[1] == np.inf
+        linked = law.link if has_unit else None
+        levels.append(float(level) * has_unit if linked is None else float(linked(level)))
+    return np.array(levels)
 
 
 def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:

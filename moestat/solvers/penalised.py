@@ -16,7 +16,8 @@ from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, V
 class Penalty:
     """Minus a log prior density: a quadratic form, and inverse-gamma distributions of variances.
 
-    With t the logarithms of variances it is ``theta' Q theta / 2 + sum(a t + b exp(-t))``.
+    With d the distance of theta from the centre, and t the logarithms of variances, it is ``d' Q d
+    / 2 + sum(a t + b exp(-t))``.
     """
 
     quadratic: FloatArray
@@ -27,16 +28,19 @@ class Penalty:
     """Coefficient a of the logarithms."""
     rate: float | FloatArray = 0.0
     """Coefficients b of the inverse variances; shape (m,)."""
+    centre: float | FloatArray = 0.0
+    """Where the quadratic form is 0; shape (P,)."""
 
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""
         logs = theta[self.logs]
         bent = self.shape * logs + self.rate * np.exp(-logs)
-        return float(0.5 * theta @ self.quadratic @ theta + bent.sum())
+        distance = theta - self.centre
+        return float(0.5 * distance @ self.quadratic @ distance + bent.sum())
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """Gradient (P,) of the penalty."""
-        gradient = self.quadratic @ theta
+        gradient = self.quadratic @ (theta - self.centre)
         gradient[self.logs] += self.shape - self.rate * np.exp(-theta[self.logs])
         return gradient
 
@@ -79,6 +83,7 @@ class PenalisedProblem(Problem):
             self.penalty,
             quadratic=self.penalty.quadratic[np.ix_(places, places)],
             logs=np.searchsorted(places, self.penalty.logs),
+            centre=np.broadcast_to(self.penalty.centre, len(self.penalty.quadratic))[places],
         )
         return PenalisedProblem(family, data, resolved=self.resolved, penalty=penalty)
 

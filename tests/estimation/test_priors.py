@@ -37,8 +37,8 @@ def minus_log_prior(family, theta, units, prior):
     total += normal(blocks["beta0"], blocks["beta1"], prior.gate)
     for i in range(k):
         if family.likelihood.support is None:
-            # One predictor, not a contrast: its squares are about 0.
-            at_centre = blocks["b"][i] + blocks["a"][i] @ units.centre
+            # One predictor, not a contrast: its squares are about the mean of the response.
+            at_centre = blocks["b"][i] + blocks["a"][i] @ units.centre - units.level
             moves = blocks["a"][i] * units.scale
             deviation = prior.experts * units.unit
             total += 0.5 * (at_centre / (4.0 * deviation)) ** 2
@@ -352,3 +352,24 @@ def test_a_prior_of_one_variance_does_not_excuse_the_collapse_of_another_scale()
         on_floor = any("phi" in name for name in mode.certificate.active)
         assert on_floor == bool(mode.certificate.collapsed)
         assert mode.certificate.certified != on_floor
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+@pytest.mark.parametrize("likelihood", ["gaussian", "exponential", "inverse-gaussian"])
+def test_a_mode_follows_the_unit_and_the_origin_of_its_response(likelihood):
+    """Also of responses that are fitted as they are: censored ones, and those with a link."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(80, 2))
+    y = np.where(rng.random(80) < 0.5, 2.0 + X[:, 1], -1.0 - X[:, 0]) + 0.4 * rng.normal(size=80)
+    options = {"n_experts": 2, "prior": "weak", "rng": 0}
+    if likelihood == "gaussian":
+        y = np.column_stack([y, np.where(y > 1.5, np.inf, y)])
+        others = [(y + 1000.0, 0.0)]
+    else:
+        y = np.exp(y / 3.0)
+        others = [(1e3 * y, 80 * np.log(1e3)), (1e-3 * y, 80 * np.log(1e-3))]
+    plain = moestat.fit(likelihood, X, y, **options)
+    for response, units in others:
+        other = moestat.fit(likelihood, X, response, **options)
+        assert other.llf + units == pytest.approx(plain.llf, abs=1e-6)
+        assert other.edf == pytest.approx(plain.edf, rel=1e-6)
