@@ -126,7 +126,7 @@ def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration
     if family.is_regression:
         # Along a flat ridge steps that gain little each gain much together: the tolerance is not
         # that of other runs.
-        solver = replace(least_squares(family), max_iterations=steps)
+        solver = replace(least_squares(family), max_iterations=SEARCH.bfgs * steps)
         end, evaluation = yield from solver.climb(problem, start)
         size = float(problem.data.weight.sum())
         return end.theta, profile_log_likelihood(evaluation.value, size)

@@ -178,7 +178,7 @@ def _advance(trial_value, matrices, memory, box, limits, points, state):
 
     The first call has no trial to judge.
     """
-    max_steps, tolerance = limits
+    max_steps, tolerance, metric = limits
     numbers, counts = state
     step = row(points, _STEP)
     if counts[_TRIED] > 0:
@@ -223,7 +223,11 @@ def _advance(trial_value, matrices, memory, box, limits, points, state):
     counts[_TRIED] = 1
     numbers[_SLOPE] = slope
     numbers[_EDGE] = edge
-    numbers[_PART] = 1.0
+    length = 0.0
+    for j in range(len(metric)):
+        for i in range(len(metric)):
+            length += step[j] * metric[j, i] * step[i]
+    numbers[_PART] = 1.0 / math.sqrt(length) if length > 1.0 else 1.0
     numbers[_LOW], numbers[_HIGH] = 0.0, math.inf
     _try(box, points, numbers)
     return True
@@ -262,6 +266,8 @@ class _Climb:
         Lower bounds (P,) and upper bounds (P,).
     tolerance : float
         The climb ends where the predicted gain is smaller, in units of the objective.
+    metric : ndarray of shape (P, P), optional
+        Metric in which the first trial of a step is no longer than 1.
     """
 
     def __init__(
@@ -270,8 +276,10 @@ class _Climb:
         current: ValueGradient,
         box: tuple[FloatArray, FloatArray],
         tolerance: float,
+        metric: FloatArray = NO_SUMS.hessian,
     ) -> None:
         P = theta.size
+        self._metric = np.ascontiguousarray(metric)
         self.points = np.empty((9, P))
         self.numbers = np.zeros(8)
         self.counts = np.zeros(3, int)
@@ -289,7 +297,7 @@ class _Climb:
         self.points[_FACTORED], factor = free, matrix * np.outer(free, free)
         factor[~free, ~free] = 1.0
         matrices, state = (matrix, np.linalg.cholesky(factor)), (self.numbers, self.counts)
-        limits = max_steps, self._tolerance
+        limits = max_steps, self._tolerance, self._metric
         self.arrays = matrices, self._memory, self._box, limits, self.points, state
 
     def steps(self, objective: Objective, level: int) -> Iteration[int]:
@@ -365,20 +373,22 @@ def bfgs_steps(
     tolerance: float = TRUST.preview,
     matrix: FloatArray | None = None,
     objective: Objective = Objective.SCORE,
+    metric: FloatArray = NO_SUMS.hessian,
 ) -> Iteration[tuple[FloatArray, ValueGradient, int]]:
     """Climb by BFGS on one level of the data; returns (theta, evaluation, steps).
 
-    The climb ends after `most` steps, where a step is predicted to gain less than the tolerance, or
-    where no trial gains.  With a `matrix` (P, P), which takes the place of the curvature of the
-    complete data, it ends after one round.  The objective is that of the observed data or, with a
-    matrix, that of the complete data or, for a regression function, the sum of squares.
+    The climb ends after `max_steps` steps, where a step is predicted to gain less than the
+    tolerance, or where no trial gains.  With a `matrix` (P, P), which takes the place of the
+    curvature of the complete data, it ends after one round.  The objective is that of the observed
+    data or, with a matrix, that of the complete data or, for a regression function, the sum of
+    squares.  With a metric (P, P) no first trial of a step is longer than 1 in it.
     """
     current = yield Request(objective, theta, level)
     if matrix is not None:
         max_steps = min(max_steps, BFGS.steps)
     else:
         matrix = yield from complete_curvature(problem, theta, level)
-    climb = _Climb(theta, current, problem.family.box_at(theta), tolerance)
+    climb = _Climb(theta, current, problem.family.box_at(theta), tolerance, metric)
     steps = 0
     while True:
         n_planned = min(BFGS.steps, max_steps - steps)

@@ -57,7 +57,7 @@ class NewtonSquares(MomentSquares):
     ) -> Iteration[tuple[End, None]]:
         """BFGS steps from theta (P,), then steps in the moments from where these end."""
         current = yield Request(Objective.GAUSS_NEWTON, theta, level)
-        data = problem.data.levels[level]
+        data, metric = problem.data.levels[level], feature_metric(problem)
         least = rounding_level(data.y, data.weight)
         variance = variance_of(max(current.value, least), float(data.weight.sum()))
         near, _, n_steps = yield from bfgs_steps(
@@ -66,8 +66,9 @@ class NewtonSquares(MomentSquares):
             level,
             max_iterations,
             tolerance * variance,
-            definite(current.hessian, feature_metric(problem), variance),
+            definite(current.hessian, metric, variance),
             Objective.GRADIENT,
+            metric,
         )
         end, _ = yield from super().climb_level(
             problem, level, near, tolerance, max_iterations - n_steps
