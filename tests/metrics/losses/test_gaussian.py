@@ -185,7 +185,7 @@ def test_cells_without_a_known_order_are_refused():
         with pytest.raises(ValueError, match=message):
             voronoi_terms(fit, truth, loss)
     assert make_loss(FOUR).over_exponent == (4.0, 6.0, 7.0)
-    with pytest.raises(ValueError, match=r"r4 must be a number in \[7, inf\]"):
+    with pytest.raises(ValueError, match=r"r4 must be a number in \[7, inf\)"):
         make_loss({"name": "gaussian-softmax-D", "r4": 6})
 
 

@@ -266,7 +266,7 @@ def test_make_loss():
     ("loss", "message"),
     [
         ({"name": "D1", "r": 2}, "takes no order r"),
-        ({"name": "softmax-D2r", "r": 0.5}, r"r must be a number in \[1, inf\]"),
+        ({"name": "softmax-D2r", "r": 0.5}, r"r must be a number in \[1, inf\)"),
         ({"name": "softmax-D2r", "r": float("nan")}, "r must be"),
         ({"name": "softmax-D2r", "order": 2}, "does not take these options: order"),
         (
