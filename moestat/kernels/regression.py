@@ -101,8 +101,9 @@ def _predict(theta, first, width, offset, phi, m, eta):
 
 
 @device
-def _n_features(X, width, offset):
+def _n_features(X, channels):
     """Rows of phi that any channel reads, at least 1 + d."""
+    _, width, offset, _ = channels
     rows = 1 + X.shape[0]
     for c in range(width.size):
         reach = offset[c] + width[c] - 1
@@ -225,45 +226,71 @@ NO_SQUARES = ((0, True), NO_CHANNELS, NO_CHANNELS[1], _NO_DATA), np.empty(0), 1,
 
 
 @device
-def _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h):
-    """``h = scale df/deta`` of channel c of atom i over a block, from what forward leaves."""
+def _fill_pull(i, c, layout, normalised, scale, m, rows, starts, h):
+    """``h = scale df/deta`` of channel c of atom i over a block, from rows that forward leaves."""
+    n_gate, first, n_mean, _ = layout
+    at_w, at_mean, at_da, _, at_dg, _, at_f, _, _ = starts
+    w = at_w + i
     if c < n_gate:
-        p = i * n_gate + c
+        p, mean = at_da + i * n_gate + c, at_mean + i
         if normalised:
             for b in range(m):
-                h[b] = scale[b] * (w[i, b] * (mean[i, b] - f[b]) * da[p, b])
+                h[b] = scale[b] * (rows[w, b] * (rows[mean, b] - rows[at_f, b]) * rows[p, b])
         else:
             for b in range(m):
-                h[b] = scale[b] * (w[i, b] * mean[i, b] * da[p, b])
+                h[b] = scale[b] * (rows[w, b] * rows[mean, b] * rows[p, b])
     else:
-        p = i * n_mean + c - first
+        p = at_dg + i * n_mean + c - first
         for b in range(m):
-            h[b] = scale[b] * (w[i, b] * dg[p, b])
+            h[b] = scale[b] * (rows[w, b] * rows[p, b])
+
+
+@device(forceinline=False)
+def _multiply(one, other, m, out):
+    """``out = one other``, of m samples."""
+    for b in range(m):
+        out[b] = one[b] * other[b]
+
+
+@device(forceinline=False)
+def _add_multiple(one, other, m, out):
+    """``out += one other``, of m samples."""
+    for b in range(m):
+        out[b] += one[b] * other[b]
 
 
 @device
-def fill_jacobian(
-    index, width, offset, layout, at_row, normalised, phi, scale, m, w, mean, f, da, dg, h, jacobian
-):
-    """``scale df/dtheta`` of a block (rows, m), from what forward leaves; h is scratch."""
+def _write_rows(h, phi, first, width, offset, shared, at_row, start, m, out):
+    """``out = h phi`` in the rows of a channel's coefficients, of m samples from `start` on.
+
+    Where atoms share the coefficients the product is added.
+    """
+    for q in range(width):
+        r = at_row[first + q]
+        if r < 0:
+            continue
+        feature = row(phi, offset + q - 1 if q > 0 else 0)
+        samples = part(row(out, r), start, start + m)
+        if shared:
+            _add_multiple(h, feature, m, samples)
+        else:
+            _multiply(h, feature, m, samples)
+
+
+@device
+def fill_jacobian(channels, at_row, normalised, scale, start, m, rows, starts, h, jacobian):
+    """``scale df/dtheta`` of m samples, in the columns of the Jacobian from `start` on.
+
+    It is made of rows that forward leaves; h is scratch, and none of these.
+    """
+    index, width, offset, layout = channels
     k, n_channels = index.shape
-    n_gate, first, n_mean, _ = layout
     for i in range(k):
         for c in range(n_channels):
-            _fill_pull(i, c, n_gate, first, n_mean, normalised, scale, m, w, mean, f, da, dg, h)
-            shared = i > 0 and index[i, c] == index[0, c]
-            for q in range(width[c]):
-                r = at_row[index[i, c] + q]
-                if r < 0:
-                    continue
-                at = offset[c] + q - 1 if q > 0 else 0
-                out = jacobian[r]
-                if shared:
-                    for b in range(m):
-                        out[b] += h[b] * phi[at, b]
-                else:
-                    for b in range(m):
-                        out[b] = h[b] * phi[at, b]
+            first = index[i, c]
+            shared = i > 0 and first == index[0, c]
+            _fill_pull(i, c, layout, normalised, scale, m, rows, starts, h)
+            _write_rows(h, rows, first, width[c], offset[c], shared, at_row, start, m, jacobian)
 
 
 @device
@@ -299,6 +326,26 @@ def _add_products(h, phi, first, width, offset, m, gradient):
         f += 1
 
 
+@device
+def _add_slopes(channels, normalised, scale, m, rows, starts, h, gradient):
+    """Add ``sum scale df/dtheta`` of a block to a gradient (P,), as `fill_jacobian` makes it."""
+    index, width, offset, layout = channels
+    k, n_channels = index.shape
+    for i in range(k):
+        for c in range(n_channels):
+            _fill_pull(i, c, layout, normalised, scale, m, rows, starts, h)
+            _add_products(h, rows, index[i, c], width[c], offset[c], m, gradient)
+
+
+@device
+def _starts(channels, n_phi):
+    """The `working_rows` of a regression function with second derivatives of all atoms."""
+    index, _, _, layout = channels
+    k, n_channels = index.shape
+    n_gate, _, n_mean, _ = layout
+    return working_rows(k, n_phi, n_channels, n_gate, n_mean, k)
+
+
 @compile_loop
 def squares(inputs, theta, order, sums):
     """Minus half the sum of ``w (f - y)^2`` over all samples, and its score (P,) for order 1.
@@ -310,17 +357,12 @@ def squares(inputs, theta, order, sums):
     """
     (at_forward, normalised), channels, at_row, (X, y, weight) = inputs
     gradient = sums[0]
-    index, width, offset, layout = channels
-    k, n_channels = index.shape
-    n_gate, first, n_mean, _ = layout
-    n_phi = _n_features(X, width, offset)
-    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
-        k, n_phi, n_channels, n_gate, n_mean, k
-    )
+    n_phi = _n_features(X, channels)
+    starts = _starts(channels, n_phi)
+    _, _, _, _, _, _, at_f, at_h, n_rows = starts
     rows = empty_rows(n_rows + 1, BLOCK)
-    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
-    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
-    f, h, pull = row(rows, at_f), row(rows, at_h), row(rows, n_rows)
+    phi, made, f, h = part(rows, 0, n_phi), part(rows, 0, at_h), row(rows, at_f), row(rows, at_h)
+    pull = row(rows, n_rows)
     value = 0.0
     for j in range(gradient.size):
         gradient[j] = 0.0
@@ -334,12 +376,8 @@ def squares(inputs, theta, order, sums):
             pull[b] = weight[start + b] * residual
             block += pull[b] * residual
         value -= 0.5 * block
-        if order == 0:
-            continue
-        for i in range(k):
-            for c in range(n_channels):
-                _fill_pull(i, c, n_gate, first, n_mean, normalised, pull, m, w, mean, f, da, dg, h)
-                _add_products(h, phi, index[i, c], width[c], offset[c], m, gradient)
+        if order > 0:
+            _add_slopes(channels, normalised, pull, m, made, starts, h, gradient)
     for j in range(gradient.size):
         if at_row[j] < 0:
             gradient[j] = 0.0
@@ -352,22 +390,16 @@ def residual_loop(code, channels, theta, at_row, X, scale, start, order, f, w, j
     """Regression function, weights of the atoms and Jacobian of a range of samples.
 
     Code, channels and rows of the Jacobian are those of `squares`; besides there is the factor (n,)
-    of each sample.  Outputs
-    for the m samples from `start` on: f (m,), w (k, m), which may have no columns, and
-    ``scale df/dtheta`` (rows, at least m) when order is 1.
+    of each sample.  Outputs for the m samples from `start` on: f (m,), w (k, m), which may have no
+    columns, and ``scale df/dtheta`` (rows, at least m) when order is 1.
     """
     at_forward, normalised = code
-    index, width, offset, layout = channels
-    k, n_channels = index.shape
-    n_gate, _, n_mean, _ = layout
-    n_phi = _n_features(X, width, offset)
-    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
-        k, n_phi, n_channels, n_gate, n_mean, k
-    )
+    n_phi = _n_features(X, channels)
+    starts = _starts(channels, n_phi)
+    at_w, at_mean, _, _, _, _, at_f, at_h, n_rows = starts
     rows = empty_rows(n_rows, BLOCK)
-    phi, weights = part(rows, 0, n_phi), part(rows, at_w, at_mean)
-    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
-    fitted, h = row(rows, at_f), row(rows, at_h)
+    phi, made, h = part(rows, 0, n_phi), part(rows, 0, at_h), row(rows, at_h)
+    weights, fitted = part(rows, at_w, at_mean), row(rows, at_f)
     for begin in range(0, f.size, BLOCK):
         m = f.size - begin if f.size - begin < BLOCK else BLOCK
         fill_block(X, start + begin, m, phi)
@@ -375,44 +407,13 @@ def residual_loop(code, channels, theta, at_row, X, scale, start, order, f, w, j
         for b in range(m):
             f[begin + b] = fitted[b]
         if w.shape[1] > 0:
-            for i in range(k):
+            for i in range(w.shape[0]):
                 for b in range(m):
                     w[i, begin + b] = weights[i, b]
-        if order == 0:
-            continue
-        fill_jacobian(
-            index,
-            width,
-            offset,
-            layout,
-            at_row,
-            normalised,
-            phi,
-            scale[start + begin : start + begin + m],
-            m,
-            weights,
-            mean,
-            fitted,
-            da,
-            dg,
-            h,
-            jacobian[:, begin : begin + m],
-        )
+        if order > 0:
+            factor = scale[start + begin : start + begin + m]
+            fill_jacobian(channels, at_row, normalised, factor, begin, m, made, starts, h, jacobian)
     keep(rows)
-
-
-@device(forceinline=False)
-def _multiply(one, other, m, out):
-    """``out = one other``, of m samples."""
-    for b in range(m):
-        out[b] = one[b] * other[b]
-
-
-@device(forceinline=False)
-def _add_multiple(one, other, m, out):
-    """``out += one other``, of m samples."""
-    for b in range(m):
-        out[b] += one[b] * other[b]
 
 
 @device(forceinline=False)
@@ -425,27 +426,7 @@ def _inner(one, other, m):
 
 
 @device
-def _write_rows(h, phi, first, width, offset, shared, at_row, start, m, out):
-    """``out = h phi`` in the rows of a channel's coefficients, of m samples from `start` on.
-
-    Where atoms share the coefficients the product is added.
-    """
-    for q in range(width):
-        r = at_row[first + q]
-        if r < 0:
-            continue
-        feature, samples = (
-            row(phi, offset + q - 1 if q > 0 else 0),
-            part(row(out, r), start, start + m),
-        )
-        if shared:
-            _add_multiple(h, feature, m, samples)
-        else:
-            _multiply(h, feature, m, samples)
-
-
-@device
-def _fill_second(i, c, e, layout, normalised, m, w, mean, f, da, d2a, dg, d2g, h):
+def _fill_second(i, c, e, layout, normalised, m, rows, starts, h):
     """``h *= d2f / (d channel c) (d channel e)`` within atom i, for e at most c.
 
     The second derivatives are, with ``w_i = exp(a_i)``,
@@ -457,20 +438,21 @@ def _fill_second(i, c, e, layout, normalised, m, w, mean, f, da, d2a, dg, d2g, h
     A normalised gate has ``g_i - f`` in place of ``g_i``.
     """
     n_gate, first, n_mean, _ = layout
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, _, _ = starts
+    w, gate, response = at_w + i, at_da + i * n_gate, at_dg + i * n_mean - first
     if c < n_gate:
-        p, pair = i * n_gate, i * (n_gate * (n_gate + 1) // 2) + c * (c + 1) // 2 + e
+        mean, pair = at_mean + i, at_d2a + i * (n_gate * (n_gate + 1) // 2) + c * (c + 1) // 2 + e
         for b in range(m):
-            level = mean[i, b] - f[b] if normalised else mean[i, b]
-            h[b] *= w[i, b] * level * (da[p + c, b] * da[p + e, b] + d2a[pair, b])
+            level = rows[mean, b] - rows[at_f, b] if normalised else rows[mean, b]
+            h[b] *= rows[w, b] * level * (rows[gate + c, b] * rows[gate + e, b] + rows[pair, b])
     elif e < n_gate:
-        p = i * n_mean + c - first
         for b in range(m):
-            h[b] *= w[i, b] * da[i * n_gate + e, b] * dg[p, b]
+            h[b] *= rows[w, b] * rows[gate + e, b] * rows[response + c, b]
     else:
         g, j = c - first, e - first
-        pair = i * (n_mean * (n_mean + 1) // 2) + g * (g + 1) // 2 + j
+        pair = at_d2g + i * (n_mean * (n_mean + 1) // 2) + g * (g + 1) // 2 + j
         for b in range(m):
-            h[b] *= w[i, b] * d2g[pair, b]
+            h[b] *= rows[w, b] * rows[pair, b]
 
 
 @compile_loop
@@ -489,16 +471,12 @@ def curvature_loop(inputs, gate_row, theta, start, count, jacobian, joined, curv
     (at_forward, normalised), channels, at_row, (X, y, weight) = inputs
     index, width, offset, layout = channels
     k, n_channels = index.shape
-    n_gate, first, n_mean, _ = layout
-    n_phi = _n_features(X, width, offset)
-    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
-        k, n_phi, n_channels, n_gate, n_mean, k
-    )
+    n_gate = layout[0]
+    n_phi = _n_features(X, channels)
+    starts = _starts(channels, n_phi)
+    at_w, _, at_da, _, _, _, at_f, at_h, n_rows = starts
     rows = empty_rows(n_rows + 4, BLOCK)
-    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
-    mean, da, d2a = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_d2a, at_dg)
-    dg, d2g = part(rows, at_dg, at_d2g), part(rows, at_d2g, at_f)
-    f, h = row(rows, at_f), row(rows, at_h)
+    phi, made, f, h = part(rows, 0, n_phi), part(rows, 0, at_h), row(rows, at_f), row(rows, at_h)
     root, residual = row(rows, n_rows), row(rows, n_rows + 1)
     pull, scaled = row(rows, n_rows + 2), row(rows, n_rows + 3)
     residuals = row(jacobian, jacobian.shape[0] - 1)
@@ -515,16 +493,16 @@ def curvature_loop(inputs, gate_row, theta, start, count, jacobian, joined, curv
             for c in range(n_channels):
                 at, n_own, begins = index[i, c], width[c], offset[c]
                 shared = i > 0 and at == index[0, c]
-                _fill_pull(i, c, n_gate, first, n_mean, normalised, root, m, w, mean, f, da, dg, h)
+                _fill_pull(i, c, layout, normalised, root, m, made, starts, h)
                 _write_rows(h, phi, at, n_own, begins, shared, at_row, begin, m, jacobian)
                 if normalised and c < n_gate:
                     for b in range(m):
-                        h[b] = residual[b] * w[i, b] * da[i * n_gate + c, b]
+                        h[b] = residual[b] * rows[at_w + i, b] * rows[at_da + i * n_gate + c, b]
                     _write_rows(h, phi, at, n_own, begins, shared, gate_row, begin, m, joined)
                 for e in range(c + 1):
                     for b in range(m):
                         h[b] = pull[b]
-                    _fill_second(i, c, e, layout, normalised, m, w, mean, f, da, d2a, dg, d2g, h)
+                    _fill_second(i, c, e, layout, normalised, m, made, starts, h)
                     for q in range(n_own):
                         r = at_row[at + q]
                         if r < 0:
@@ -556,17 +534,12 @@ def descent_loop(code, channels, theta, X, y, weight, order, size, rate, lower, 
     step.
     """
     at_forward, normalised = code
-    index, width, offset, layout = channels
-    k, n_channels = index.shape
-    n_gate, first, n_mean, _ = layout
-    n_phi = _n_features(X, width, offset)
-    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, n_rows = working_rows(
-        k, n_phi, n_channels, n_gate, n_mean, k
-    )
+    n_phi = _n_features(X, channels)
+    starts = _starts(channels, n_phi)
+    _, _, _, _, _, _, at_f, at_h, n_rows = starts
     rows = empty_rows(n_rows + 1, BLOCK)
-    phi, w = part(rows, 0, n_phi), part(rows, at_w, at_mean)
-    mean, da, dg = part(rows, at_mean, at_da), part(rows, at_da, at_d2a), part(rows, at_dg, at_d2g)
-    f, h, pull = row(rows, at_f), row(rows, at_h), row(rows, n_rows)
+    phi, made, f, h = part(rows, 0, n_phi), part(rows, 0, at_h), row(rows, at_f), row(rows, at_h)
+    pull = row(rows, n_rows)
     gradient = empty_like(theta, theta.size)
     n = order.size
     for batch in range(0, n, size):
@@ -581,12 +554,7 @@ def descent_loop(code, channels, theta, X, y, weight, order, size, rate, lower, 
                 t = order[begin + b]
                 pull[b] = weight[t] * (f[b] - y[t])
                 total += weight[t]
-            for i in range(k):
-                for c in range(n_channels):
-                    _fill_pull(
-                        i, c, n_gate, first, n_mean, normalised, pull, m, w, mean, f, da, dg, h
-                    )
-                    _add_products(h, phi, index[i, c], width[c], offset[c], m, gradient)
+            _add_slopes(channels, normalised, pull, m, made, starts, h, gradient)
         if total > 0.0:
             step = 2.0 * rate / total
             for j in range(theta.size):

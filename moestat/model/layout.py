@@ -248,6 +248,11 @@ class ParameterLayout:
             lower[self.blocks[name]] = upper[self.blocks[name]] = theta[self.blocks[name]]
         return lower, upper
 
+    def on_bound(self, theta: FloatArray) -> np.ndarray:
+        """Which coefficients (P,) of theta are on a bound, those that are not held at one value."""
+        lower, upper = self.box_at(theta)
+        return (lower < upper) & ((theta <= lower) | (theta >= upper))
+
     def _bound(self, side: int) -> FloatArray:
         bound = np.empty(self.n_params)
         for name, positions in self.blocks.items():

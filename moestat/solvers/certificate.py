@@ -169,8 +169,7 @@ def certificate_of(
     directions across coefficients that are equal by constraint.
     """
     family = problem.family
-    lower, upper = family.box_at(theta)
-    on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+    on_bound = family.on_bound(theta)
     summary, collapsed = spectrum(curvatures), collapsed_atoms(problem, theta)
     # Across coefficients that are equal the Hessian is positive by construction.
     ties = family.ties if across_ties else ()

@@ -2,7 +2,7 @@
 
 The Jacobian is never stored: a chunk of its rows, with the residuals as one more row, goes to BLAS
 ``dsyrk``, which adds its Gram matrix ``[J r]'[J r]`` to that of the chunks before.  Memory does not
-depend on n, and nearly all of the time is spent in BLAS.
+depend on n, and with many parameters nearly all of the time is spent in BLAS.
 """
 
 from __future__ import annotations

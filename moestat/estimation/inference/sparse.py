@@ -279,8 +279,7 @@ class SparseData:
         law = replace(inner.penalty, quadratic=inner.penalty.quadratic + np.diag(square))
         inner = replace(inner, penalty=law)
         evaluation = inner.evaluate(Request(Objective.OBSERVED, theta))
-        lower, upper = inner.family.box_at(theta)
-        on_bound = (lower < upper) & ((theta <= lower) | (theta >= upper))
+        on_bound = inner.family.on_bound(theta)
         certificate = Certificate(
             status="converged",
             certified=self.is_certified(end, penalty),

@@ -69,9 +69,8 @@ def residual_template(
     sample = min(begin + at, n - 1)
     k, n_channels = index.shape
     # Second derivatives are never asked for: the room of one atom's is enough for views of them.
-    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, at_scale = working_rows(
-        k, n_phi, n_channels, n_gate, n_mean, 1
-    )
+    starts = working_rows(k, n_phi, n_channels, n_gate, n_mean, 1)
+    at_w, at_mean, at_da, at_d2a, at_dg, at_d2g, at_f, at_h, at_scale = starts
     stride = tile + 1
     memory = cuda.shared.array(0, float64)
     mine = column(memory, 0, at_scale + 1, stride, thread)
@@ -112,22 +111,16 @@ def residual_template(
             last = jacobian.shape[1] - 1
             problem_jacobian = part(row(jacobian, problem), 0, last)
             fill_jacobian(
-                index,
-                width,
-                offset,
-                layout,
+                (index, width, offset, layout),
                 rows,
                 normalised,
-                phi,
                 scale,
+                at,
                 1,
-                w,
-                mean,
-                f,
-                da,
-                dg,
+                part(mine, 0, at_h),
+                starts,
                 h,
-                problem_jacobian[:, at : at + 1],
+                problem_jacobian,
             )
             jacobian[problem, last, at] = residual
         return

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from moestat.base.types import FloatArray
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.least_squares.gauss_newton import feature_metric
-from moestat.solvers.least_squares.gauss_newton_bfgs import GaussNewtonBFGS, definite
+from moestat.solvers.least_squares.gauss_newton_bfgs import definite
 from moestat.solvers.merging_atoms.moment_squares import MomentSquares
 from moestat.solvers.problem import End, Iteration, Objective, Problem, Request
+from moestat.solvers.rules import QUASI_NEWTON_STEPS, QUASI_NEWTON_TOLERANCE
 from moestat.solvers.squares import rounding_level, variance_of
 
 
@@ -43,8 +44,8 @@ class NewtonSquares(MomentSquares):
     ('newton-squares', [0.0, 0.0, 1.0, -2.0])
     """
 
-    tolerance: float = GaussNewtonBFGS.tolerance
-    max_iterations: int = GaussNewtonBFGS.max_iterations
+    tolerance: float = QUASI_NEWTON_TOLERANCE
+    max_iterations: int = QUASI_NEWTON_STEPS
     name: str = "newton-squares"
 
     def climb_level(
