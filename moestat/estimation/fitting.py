@@ -101,7 +101,8 @@ def fit(
         Number of starts in a pool; four for each expert by default.
     time_limit : float, optional
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
-        compute the certificate, whose status is "time limit" unless a start has converged before.
+        compute the certificate, whose status is "time limit" unless a start that has converged is
+        the highest.
     risk : float, optional
         Probability of a higher maximum at which the search stops, .05 by default.  The search
         continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and

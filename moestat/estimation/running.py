@@ -119,13 +119,15 @@ class RunningFit:
     ) -> list[Solution | None]:
         """The solutions, None for those that the deadline stopped.
 
-        If it stopped all of them, one step from the best one gives a solution.
+        One step from the best of those that it stopped gives a solution, too: it may be higher than
+        all that have converged.
         """
         finished = [None if isinstance(end, Unfinished) else end for end in ends]
         heights = [end.height if isinstance(end, Unfinished) else -np.inf for end in ends]
-        self.late = any(isinstance(end, Unfinished) for end in ends)
-        if self.late and all(end is None for end in finished):
-            at, solver = int(np.argmax(heights)), cast(Any, self.solver)
+        stopped = [j for j, end in enumerate(ends) if isinstance(end, Unfinished)]
+        self.late = bool(stopped)
+        if self.late:
+            at, solver = max(stopped, key=lambda j: heights[j]), cast(Any, self.solver)
             best, problem = ends[at], self.problems[at]
             assert isinstance(best, Unfinished)
             steps = "max_iterations" if hasattr(solver, "max_iterations") else "epochs"

@@ -57,6 +57,7 @@ from moestat.estimation.starts import (
     SplitStarts,
     StartRule,
 )
+from moestat.solvers.driver import is_late
 from moestat.solvers.problem import Problem
 from moestat.solvers.rules import NEWTON_STEPS
 
@@ -182,7 +183,8 @@ class Race:
             points = np.array([run.theta for run in first])
             final = run_starts(problem, points, NEWTON_STEPS, self.threads)
             # Tied responses may lead the best runs to spikes; then one behind them may be sound.
-            if np.isfinite(final[0].height) or not ends:
+            # After a deadline no run has a height, and the first remain the best.
+            if np.isfinite(final[0].height) or not ends or is_late():
                 return final
 
 

@@ -55,11 +55,17 @@ def until(deadline: float) -> Iterator[None]:
         _DEADLINE.reset(token)
 
 
+def is_late() -> bool:
+    """Whether the deadline of the block has passed."""
+    return time.monotonic() > _DEADLINE.get()
+
+
 class Unfinished(NamedTuple):
     """State of a run that was stopped by the deadline; it can be used in place of a result."""
 
     theta: FloatArray
     height: float
+    """Negative objective at theta; -inf if only previews of the data were seen."""
 
 
 @dataclass(frozen=True)
@@ -193,20 +199,22 @@ def attempt(
                     advance(i, None)
                 while pending:
                     batch, pending = pending[:batch_size], pending[batch_size:]
-                    if time.monotonic() > deadline:
+                    if is_late():
                         for i, request in batch:
                             results[i] = states.get(i, Unfinished(request.theta, -np.inf))
                         continue
                     answers = answer([(problems[i], request) for i, request in batch])
                     for (i, request), evaluation in zip(batch, answers, strict=True):
                         if deadline < np.inf:
-                            state = Unfinished(_place(request, evaluation), -evaluation.value)
+                            state = _state(problems[i], request, evaluation)
                             earlier = states.get(i, state)
-                            states[i] = max(earlier, state, key=lambda each: each.height)
+                            states[i] = max(state, earlier, key=lambda each: each.height)
                         advance(i, evaluation)
     return results
 
 
-def _place(request: Request, evaluation: Value) -> FloatArray:
-    """Parameters (P,) that an evaluation belongs to."""
-    return evaluation.theta if isinstance(evaluation, Ran) else request.theta
+def _state(problem: Problem, request: Request, evaluation: Value) -> Unfinished:
+    """State of a run after an evaluation; heights on previews do not compare with others."""
+    theta = evaluation.theta if isinstance(evaluation, Ran) else request.theta
+    preview = problem.data.levels[request.level].preview
+    return Unfinished(theta, -np.inf if preview else -evaluation.value)

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from contextlib import contextmanager
+from itertools import count
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import moestat
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.progress import LOG, Report
 from moestat.estimation.starts import RandomStarts
+from moestat.solvers.driver import until
 
 rng = np.random.default_rng(0)
 x = rng.uniform(-2, 2, 300)
@@ -82,6 +84,47 @@ def test_a_fit_begins_to_have_a_result_with_its_first_runs():
     with interrupted_at("runs of"), pytest.warns(InterruptedWarning, match="interrupted"):
         cut = moestat.fit("gaussian", x, y, n_experts=4, rng=0)
     assert cut.certificate.n_starts <= 3
+
+
+def test_more_time_does_not_end_lower(monkeypatch):
+    """A search whose time is over keeps its best run; the clock counts how often it is read."""
+    F = moestat.family("gaussian", gate="softmax", n_experts=5, n_features=2)
+    draws = np.random.default_rng(1)
+    typical = {name: 1.5 * block for name, block in F.unpack(draws.normal(size=35)).items()}
+    theta = F.pack(typical | {"nu": np.abs(typical["nu"] / 1.5) + 0.2})
+    data = moestat.sample(F, theta, 3000, rng=2, design=moestat.Uniform(-2, 2))
+    heights = []
+    for limit in (8.0, 16.0, 22.0, 30.0, 40.0, 54.0):
+        ticks = count(1.0)
+        monkeypatch.setattr("moestat.solvers.driver.time.monotonic", lambda t=ticks: next(t))
+        with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+            cut = moestat.fit(F, *data, rng=0, threads=1, time_limit=limit)
+        heights.append(cut.llf)
+    assert np.diff(heights).min() > -0.01
+    assert heights[-1] > heights[0] + 10.0
+
+
+def test_a_start_that_time_has_stopped_counts_where_it_is_higher(monkeypatch):
+    """The lower start has ended when the time is over, and the higher one has just begun."""
+    F = moestat.family("gaussian", gate="softmax", n_experts=4)
+    fits = [moestat.fit(F, x, y, starts=[RandomStarts(1)], rng=seed) for seed in range(6)]
+    fits = [each for each in fits if each.certificate.certified]
+    low, high = (choose(fits, key=lambda each: each.llf) for choose in (min, max))
+    assert high.llf > low.llf + 0.1
+    from moestat.estimation import batches
+
+    kept = batches.attempt
+
+    def attempt(iterations, problems, target):
+        ends = kept(iterations[:1], problems[:1], target)
+        with until(-np.inf):
+            return ends + kept(iterations[1:], problems[1:], target)
+
+    monkeypatch.setattr(batches, "attempt", attempt)
+    starts = [moestat.starts.GivenStarts([low.theta, high.theta])]
+    with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+        cut = moestat.fit(F, x, y, starts=starts, rng=0)
+    assert cut.llf == pytest.approx(high.llf, abs=1e-6)
 
 
 def test_a_fit_that_has_found_nothing_raises():
