@@ -2,6 +2,7 @@
 
     python benchmarks/calibration.py collect [--problems 300] [--minutes 50] [--real]
     python benchmarks/calibration.py collect --first 1000 [--problems 300] [--minutes 50]
+    python benchmarks/calibration.py collect --modes [--first 0] [--problems 300] [--minutes 50]
     python benchmarks/calibration.py fit
 
 `collect` adds to results/calibration.jsonl.gz a line for each problem that is not there yet: five
@@ -12,6 +13,10 @@ them on those of even numbers, and writes results/calibration.md.
 
 A call that searched is read as if it had stopped after each of its searches, too: the coefficients
 are fitted to all of these stops, since a search decides by them where it stops.
+
+`--modes` does the same for calls with ``prior="weak"``, in results/calibration_modes.jsonl.gz:
+heights are those of the posterior density, and `fit` estimates coefficients of their own.  Further
+problems for them begin with other numbers, so that several processes can share the work.
 
 Problems from number 1000 on are fresh: no coefficient and no risk was chosen on them.  Their calls
 are those of today's default, whose own probabilities `fit` compares with what is known.
@@ -58,6 +63,9 @@ HERE = ROOT / "benchmarks" / "results"
 SEEDS, WORK, QUICK = 5, 1e5, 2.0
 """Calls of a problem, rows times squared parameters at most, and seconds of all calls below which
 one more has sixty starts."""
+
+MODES: dict[str, Any] = {"prior": "weak"}
+"""What calls for posterior modes have in addition."""
 
 FRESH = 1000
 """Number of the first problem on which nothing was chosen."""
@@ -151,21 +159,24 @@ def plain(height: float) -> float | None:
     return round(float(height), 4) if np.isfinite(height) else None
 
 
-def called(case: dict[str, Any], seed: int, seen: list[SearchRecord]) -> dict[str, Any]:
-    """A default call: its end, and what its search saw."""
+def called(
+    case: dict[str, Any], seed: int, seen: list[SearchRecord], options: dict[str, Any]
+) -> dict[str, Any]:
+    """A default call with these options: its end, and what its search saw."""
     seen.clear()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         began = time.process_time()
-        result = moestat.fit(case["family"], case["X"], case["y"], rng=seed, threads=1)
+        data = case["family"], case["X"], case["y"]
+        result = moestat.fit(*data, rng=seed, threads=1, **options)
         seconds = time.process_time() - began
     certificate, family = result.certificate, case["family"]
-    encoded = family.likelihood.encode(np.asarray(result.data.y), family.n_classes)
+    encoded = family.likelihood.encode(np.asarray(result.rows.y), family.n_classes)
     shares = family.rowwise(result.theta, case["X"], encoded)[1]
     own = seen[0]
     return {
         "seed": seed,
-        "height": plain(result.log_likelihood),
+        "height": plain(result.log_posterior),
         "p": certificate.p_higher,
         "certified": certificate.certified,
         "collapsed": len(certificate.collapsed),
@@ -182,23 +193,26 @@ def called(case: dict[str, Any], seed: int, seen: list[SearchRecord]) -> dict[st
     }
 
 
-def looks(case: dict[str, Any], seconds: float) -> dict[str, Any]:
+def looks(case: dict[str, Any], seconds: float, options: dict[str, Any]) -> dict[str, Any]:
     """How high other looks come: more starts, where calls are quick, and from the truth."""
     rules: dict[str, Any] = {"sixty": {"n_starts": 60}} if seconds < QUICK else {}
     if case["truth"] is not None:
         rules["truth"] = {"starts": [GivenStarts([case["truth"]])]}
     found = {}
-    for name, options in rules.items():
-        result = moestat.fit(case["family"], case["X"], case["y"], rng=99, threads=1, **options)
+    for name, rule in rules.items():
+        data = case["family"], case["X"], case["y"]
+        result = moestat.fit(*data, rng=99, threads=1, **options, **rule)
         sound = result.certificate.certified and not result.certificate.collapsed
-        found[name] = [plain(result.log_likelihood), bool(sound)]
+        found[name] = [plain(result.log_posterior), bool(sound)]
     return found
 
 
-def record_of(case: dict[str, Any], seen: list[SearchRecord]) -> dict[str, Any]:
+def record_of(
+    case: dict[str, Any], seen: list[SearchRecord], options: dict[str, Any]
+) -> dict[str, Any]:
     """The line of a problem."""
     family = case["family"]
-    calls = [called(case, seed, seen) for seed in range(SEEDS)]
+    calls = [called(case, seed, seen, options) for seed in range(SEEDS)]
     return {
         "name": case["name"],
         "likelihood": family.likelihood.name,
@@ -209,7 +223,7 @@ def record_of(case: dict[str, Any], seen: list[SearchRecord]) -> dict[str, Any]:
         "K": family.n_classes,
         "P": family.n_free_params,
         "calls": calls,
-        "looks": looks(case, sum(call["seconds"] for call in calls)),
+        "looks": looks(case, sum(call["seconds"] for call in calls), options),
     }
 
 
@@ -237,7 +251,9 @@ def lines_of(path: Path) -> list[str]:
         return file.read().splitlines()
 
 
-def collect(path: Path, numbers: range, minutes: float, real: bool) -> None:
+def collect(
+    path: Path, numbers: range, minutes: float, real: bool, options: dict[str, Any]
+) -> None:
     """Add lines of problems until they are so many, or so much time is over."""
     lines = lines_of(path) if path.exists() else []
     known = {json.loads(line)["name"] for line in lines}
@@ -247,7 +263,7 @@ def collect(path: Path, numbers: range, minutes: float, real: bool) -> None:
     until = time.monotonic() + 60.0 * minutes
     for case in cases(numbers, real, known):
         try:
-            record = record_of(case, seen)
+            record = record_of(case, seen, options)
         except ValueError as error:  # data that a law refuses, such as an absent class
             print(case["name"], error, flush=True)
             continue
@@ -439,23 +455,104 @@ def stopped(calls: list[dict[str, Any]], beta: np.ndarray, risk: float) -> list[
     return [f"{np.mean(searches) + 1:.2f}", f"{np.mean(known):.1%}", str(early.sum()), *of_early]
 
 
-def judge(path: Path) -> None:
+class Half(NamedTuple):
+    """Coefficients from the problems of odd numbers, and all calls, to judge by the others."""
+
+    calls: list[dict[str, Any]]
+    stops: int  # number of stops that the coefficients are fitted to
+    beta: np.ndarray  # (p,): the coefficients
+    train: np.ndarray  # (m,): whether a call is of a problem that they are fitted to
+    p: np.ndarray  # (m,): the probability where each call ended
+    y: np.ndarray  # (m,): 1 where a higher maximum is known
+
+    @classmethod
+    def of(cls, calls: list[dict[str, Any]]) -> Half:
+        """Fit the coefficients."""
+        train = np.array([call["problem"] % 2 == 1 for call in calls])
+        stops = [s for call, own in zip(calls, train, strict=True) if own for s in call["stops"]]
+        beta = fitted(np.array([Z for Z, _ in stops]), np.array([float(low) for _, low in stops]))
+        y = np.array([float(call["stops"][-1][1]) for call in calls])
+        p = probabilities(np.array([call["stops"][-1][0] for call in calls]), beta)
+        return cls(calls, len(stops), beta, train, p, y)
+
+    def lines(self) -> list[str]:
+        """The coefficients, and how calls of the other half are calibrated."""
+        held = ~self.train
+        bins = bins_of(self.p[held], self.y[held])
+        inside = sum(low <= share <= high for _, share, low, high, _ in bins)
+        others = self.p[held], self.y[self.train].mean()
+        score = [np.mean((q - self.y[held]) ** 2) for q in others]
+        return [
+            f"Coefficients are fitted on {int(self.train.sum()):,} calls, each at its"
+            f" {self.stops:,} possible stops in all, and judged on the {int(held.sum()):,} of the"
+            " other half of the problems; calls of one problem are not independent, so bands of"
+            " the binomial law are somewhat too narrow.",
+            "",
+            f"Coefficients (1, log heights of the pool, share that came to the best again):"
+            f" {', '.join(f'{b:.3f}' for b in self.beta)}. Brier score {score[0]:.3f}, of the mean"
+            f" alone {score[1]:.3f}. {inside} of 10 bins within their band.",
+            "",
+            "| calls say | a higher one is known | 95% band | calls |",
+            "|---|---|---|---|",
+            *map(row_of, bins),
+        ]
+
+    def stop_lines(self, risks: tuple[float, ...]) -> list[str]:
+        """Where calls of the other half would have stopped by each risk."""
+        held = zip(self.calls, self.train, strict=True)
+        searched = [call for call, own in held if not own and call["searched"]]
+        return [
+            "",
+            f"The {len(searched)} held-out calls that searched, had they stopped by the risk that"
+            " is accepted:",
+            "",
+            "| risk | searches, mean | a higher one is known | stop by it | these say | and are |",
+            "|---|---|---|---|---|---|",
+            *[f"| {risk:g} | {' | '.join(stopped(searched, self.beta, risk))} |" for risk in risks],
+        ]
+
+
+def rule_lines(half: Half) -> list[str]:
+    """How many held-out calls warn, and end lower without a warning, by some rules."""
+    lines = ["", "Held-out calls that warn, and those that end lower in silence, by the rule:", ""]
+    lines += ["| rule | warns | warns in vain | ends lower in silence |", "|---|---|---|---|"]
+    warned, held, y = np.array([call["warned"] for call in half.calls]), ~half.train, half.y
+    rules = {"one run alone reached the best (before)": warned}
+    rules |= {
+        f"probability above {level:g}": half.p > level for level in (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+    }
+    for name, says in rules.items():
+        counts = [int(says[held].sum()), int((says & (y == 0.0))[held].sum())]
+        counts.append(int((~says & (y == 1.0))[held].sum()))
+        lines.append(f"| {name} | {' | '.join(map(str, counts))} |")
+    return lines
+
+
+def mode_lines(half: Half) -> list[str]:
+    """The part of the page on posterior modes."""
+    problems, laws = ({call[key] for call in half.calls} for key in ("problem", "likelihood"))
+    vain = [call["warned"] for call in half.calls]
+    return [
+        "",
+        "## Posterior modes",
+        "",
+        f'{len(half.calls):,} certified calls with `prior="weak"` on {len(problems)} of the'
+        f" simulated problems, of {len(laws)} likelihoods. {int(half.y.sum())} ended lower than the"
+        f" highest mode that is known, and {sum(vain)} warned of disagreement.",
+        "",
+        *half.lines(),
+        *half.stop_lines((0.0, 0.02, 0.05, 0.1, 0.15)),
+    ]
+
+
+def judge(path: Path, modes: Path) -> None:
     """Fit on one half of the problems, judge on the other, and write the page."""
-    calls = calls_of(path)
-    problem = np.array([call["problem"] for call in calls])
-    train = problem % 2 == 1
-    stops = [stop for call, own in zip(calls, train, strict=True) if own for stop in call["stops"]]
-    beta = fitted(np.array([Z for Z, _ in stops]), np.array([float(low) for _, low in stops]))
-    y = np.array([float(call["stops"][-1][1]) for call in calls])
-    p = probabilities(np.array([call["stops"][-1][0] for call in calls]), beta)
-    held, bins = ~train, bins_of(p[~train], y[~train])
-    warned = np.array([call["warned"] for call in calls])
-    inside = sum(low <= share <= high for _, share, low, high, _ in bins)
-    score = [np.mean((q - y[held]) ** 2) for q in (p[held], y[train].mean())]
+    half = Half.of(calls_of(path))
     groups = {"simulated problems": simulated(path), "real data sets": drawn_sets()}
     with style():
         save_figure(picture(groups), ROOT / "figures" / "calibration.png")
-    real = np.array([call["real"] for call in calls])
+    known = {call["problem"] for call in half.calls}
+    real = {call["problem"] for call in half.calls if call["real"]}
     lines = [
         "# The probability of a higher maximum",
         "",
@@ -466,46 +563,17 @@ def judge(path: Path) -> None:
         *[line for group in groups.values() for line in group.lines],
         "## The coefficients",
         "",
-        f"{len(calls):,} certified default calls on {np.unique(problem).size} problems"
-        f" ({np.unique(problem[real]).size} of real data, the others of"
-        f" {len({c['likelihood'] for c in calls})} likelihoods); see benchmarks/calibration.py for"
-        " what they are. A higher maximum is known where another call of the problem, one with"
+        f"{len(half.calls):,} certified default calls on {len(known)} problems"
+        f" ({len(real)} of real data, the others of"
+        f" {len({c['likelihood'] for c in half.calls})} likelihoods); see benchmarks/calibration.py"
+        " for what they are. A higher maximum is known where another call of the problem, one with"
         " sixty starts, or the fit from the truth, ended more than .01 higher at a certified"
-        " maximum without collapsed atoms: what none found is not in the shares. Coefficients"
-        f" are fitted on {int(train.sum()):,} calls, each at its {len(stops):,} possible stops in"
-        f" all, and judged on the {int(held.sum()):,} of the other half of the problems; calls of"
-        " one problem are not independent, so bands of the binomial law are somewhat too narrow.",
+        " maximum without collapsed atoms: what none found is not in the shares.",
         "",
-        f"Coefficients (1, log heights of the pool, share that came to the best again):"
-        f" {', '.join(f'{b:.3f}' for b in beta)}. Brier score {score[0]:.3f}, of the mean alone"
-        f" {score[1]:.3f}. {inside} of 10 bins within their band.",
-        "",
-        "| calls say | a higher one is known | 95% band | calls |",
-        "|---|---|---|---|",
-        *map(row_of, bins),
-    ]
-    lines += ["", "Held-out calls that warn, and those that end lower in silence, by the rule:", ""]
-    lines += ["| rule | warns | warns in vain | ends lower in silence |", "|---|---|---|---|"]
-    rules = {"one run alone reached the best (before)": warned}
-    rules |= {
-        f"probability above {level:g}": p > level for level in (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
-    }
-    for name, says in rules.items():
-        counts = [int(says[held].sum()), int((says & (y == 0.0))[held].sum())]
-        counts.append(int((~says & (y == 1.0))[held].sum()))
-        lines.append(f"| {name} | {' | '.join(map(str, counts))} |")
-    searched = [call for call, out in zip(calls, held, strict=True) if out and call["searched"]]
-    lines += [
-        "",
-        f"The {len(searched)} held-out calls that searched, had they stopped by the risk that is"
-        " accepted (before, five searches at one height, or eight in all):",
-        "",
-        "| risk | searches, mean | a higher one is known | stop by it | these say | and are |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {risk:g} | {' | '.join(stopped(searched, beta, risk))} |"
-        for risk in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+        *half.lines(),
+        *rule_lines(half),
+        *half.stop_lines((0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)),
+        *mode_lines(Half.of(calls_of(modes))),
     ]
     text = "\n".join(lines) + "\n"
     (HERE / "calibration.md").write_text(text)
@@ -520,13 +588,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=50.0)
     parser.add_argument("--real", action="store_true")
-    parser.add_argument("--data", type=Path, default=HERE / "calibration.jsonl.gz")
+    parser.add_argument("--modes", action="store_true")
     given = parser.parse_args()
+    maxima, modes = HERE / "calibration.jsonl.gz", HERE / "calibration_modes.jsonl.gz"
     if given.command == "collect":
         numbers = range(given.first, given.first + given.problems)
-        collect(given.data, numbers, given.minutes, given.real)
+        path, options = (modes, MODES) if given.modes else (maxima, {})
+        collect(path, numbers, given.minutes, given.real, options)
     else:
-        judge(given.data)
+        judge(maxima, modes)
 
 
 if __name__ == "__main__":

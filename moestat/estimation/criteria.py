@@ -33,6 +33,15 @@ class Criteria(Predicting):
         return self.solution.certificate.status == "converged"
 
     @property
+    def log_posterior(self) -> float:
+        """Log-likelihood plus log prior density, up to a constant; `llf` without a prior.
+
+        The constant depends on the prior and the data only: of fits to the same data with the same
+        prior, such as from other seeds, the one with the largest value is the highest mode.
+        """
+        return self.llf + self._inner.log_prior
+
+    @property
     def edf(self) -> float:
         """Degrees of freedom: the number of parameters that the data determine, see `identified`.
 

@@ -24,7 +24,6 @@ from moestat.estimation.priors import as_prior
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.standardise import Standardised, data_units
 from moestat.model.family import Family
-from moestat.solvers.certificate import Certificate
 from moestat.solvers.problem import Problem, Sample
 from moestat.solvers.solution import Solution
 
@@ -71,15 +70,16 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
         parameter_doubts.append(_narrow(family, result, narrow))
     return (
         parameter_doubts
-        + _disagreement(certificate, fewer, risk)
+        + _disagreement(result, fewer, risk)
         + _aliased(standard, result)
         + _undetermined(standard, result, far)
         + _unit_doubts(standard)
     )
 
 
-def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Doubt]:
+def _disagreement(result: Fitted, fewer: str, risk: float) -> list[Doubt]:
     """That a higher maximum may exist, by its probability where that is estimated."""
+    certificate = result.solution.certificate
     runs, chance = certificate.n_starts, certificate.p_higher
     reached = round(certificate.agreement * runs)
     if runs == 1 or (reached > 1 if chance is None else chance <= max(risk, DOUBT.higher)):
@@ -92,10 +92,15 @@ def _disagreement(certificate: Certificate, fewer: str, risk: float) -> list[Dou
     return [
         (
             DisagreementWarning,
-            f"{agreeing} reached the best log-likelihood found: {what}, and another seed may return"
-            f" other coefficients. Search longer (n_starts=50){other}; see result.explain()",
+            f"{agreeing} reached the best {_height_of(result)} found: {what}, and another seed may"
+            f" return other coefficients. Search longer (n_starts=50){other}; see result.explain()",
         )
     ]
+
+
+def _height_of(result: Fitted) -> str:
+    """What is compared between runs, in words."""
+    return "log-likelihood" if result.prior is None else "posterior density"
 
 
 def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:

@@ -52,8 +52,9 @@ ADVICE: dict[str, Advice] = {
         (
             "Search longer: n_starts=50, or risk=0.01 for a smaller probability of a higher"
             " maximum.",
-            "Repeat the call with rng=1, 2, 3; report the highest log-likelihood and how many"
-            " calls reached it.",
+            "Repeat the call with rng=1, 2, 3; report the highest log-likelihood (with a prior, the"
+            " highest log_posterior) and how many calls reached it.",
+            'Beside a SeparationWarning use prior="weak": the posterior density has fewer maxima.',
             "Try fewer experts: disagreement is common when there is one expert too many.",
         ),
     ),

@@ -41,6 +41,8 @@ class StandardFit:
     metric: FloatArray | None = field(default=None, repr=False)
     # (P, P): curvature of minus the log prior density at a posterior mode
     penalty: FloatArray | None = field(default=None, repr=False)
+    # log prior density at a posterior mode, up to a constant
+    log_prior: float = 0.0
     # blocks of variances whose lower bound follows from the rounding of the response
     resolved: tuple[str, ...] = ()
 

@@ -127,7 +127,7 @@ def fit(
         A weakly informative prior density, `moestat.Prior`.  "weak" is the default prior,
         ``Prior()`` (without a prior on the gate if the gate is not linear).  The result is then not
         the maximum-likelihood estimate but the mode of the posterior density, which also exists
-        when the likelihood has no finite maximum.
+        when the likelihood has no finite maximum.  ``log_posterior`` compares modes.
     groups : array_like of shape (n,), optional
         Label of each row's group, such as a subject: an expert is chosen once for all rows of a
         group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the

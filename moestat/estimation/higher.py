@@ -13,7 +13,7 @@ from math import lgamma
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.rules import HIGHER, SAME_HEIGHT
+from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.runs import SearchRecord
 
 __all__ = ["covariates", "expected_distinct", "probability_of_higher"]
@@ -46,7 +46,7 @@ def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, 
     """
     evidence = [(reached, runs), *([record.agreeing] if record.agreeing else [])]
     scores = [
-        float(np.dot(HIGHER.coefficients, covariates(record, n_experts, *each)))
+        float(np.dot(record.coefficients, covariates(record, n_experts, *each)))
         for each in evidence
     ]
     return float(1.0 / (1.0 + np.exp(-min(scores))))

@@ -13,8 +13,9 @@ from moestat.base.types import Encoded, Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data import Data, check_size
 from moestat.estimation.groups import arranged
-from moestat.estimation.priors import Prior
+from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.random_terms import check_random_effects
+from moestat.estimation.rules import HIGHER
 from moestat.estimation.searching import least_squares, search_of
 from moestat.estimation.starts import StartRule
 from moestat.model.family import Family
@@ -78,6 +79,15 @@ class FitJob:
         if family.likelihood.effects is not None:
             check_random_effects(family, data.groups, self.prior)
         return Problem(family, arranged(design, response, weight, data.groups, whole))
+
+    @property
+    def coefficients_of_higher(self) -> tuple[float, ...] | None:
+        """Coefficients of the probability of a higher maximum; None where it was not estimated."""
+        if self.family.is_regression or self.family.n_experts == 1 or len(self.rules()) > 1:
+            return None
+        if self.prior is None:
+            return HIGHER.coefficients
+        return HIGHER.modes if self.prior == as_prior("weak", self.family) else None
 
     def rules(self) -> list[StartRule]:
         """The rules of starts, one search by default."""

@@ -143,6 +143,8 @@ class HigherRules(NamedTuple):
     coefficients: tuple[float, ...] = (-0.934, 0.679, -2.616)
     """Coefficients of 1, of the logarithm of the number of heights that a pool reaches, and of the
     share of further runs that reach the best height."""
+    modes: tuple[float, ...] = (-2.161, 0.357, -3.412)
+    """The same for posterior modes with the weak prior."""
 
 
 class RoundingRules(NamedTuple):

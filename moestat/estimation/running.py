@@ -22,7 +22,7 @@ from moestat.estimation.random_effects import with_positive_factors
 from moestat.estimation.relabel import by_weight
 from moestat.estimation.results import MoEResults
 from moestat.estimation.rounding import least_variances, resolution_of
-from moestat.estimation.rules import SAME_HEIGHT
+from moestat.estimation.rules import HIGHER, SAME_HEIGHT
 from moestat.estimation.runs import SearchRecord
 from moestat.estimation.searching import Agreement, on_threads
 from moestat.estimation.standardise import Standardised, standardise
@@ -98,7 +98,11 @@ class RunningFit:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         try:
             self.risk = rule.risk
-            record = self.record if rule.is_calibrated else None
+            record = SearchRecord(
+                coefficients=self.job.coefficients_of_higher or HIGHER.coefficients
+            )
+            if rule.is_calibrated:
+                self.record = record
             points, counts = rule.find_starts(without_spare_columns(problem), rng, record)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
@@ -138,14 +142,13 @@ class RunningFit:
         return finished
 
     def with_probability(self, best: Solution) -> Solution:
-        """The best solution with the probability of a higher one, where only a search has looked.
+        """The best solution with the probability of a higher one, where that was estimated.
 
-        Starts of the user's are not among those for which the probability was estimated.
+        It was estimated neither for starts of the user's nor for other priors than the weak one.
         """
         family, certificate = self.job.family, best.certificate
-        alone = family.is_regression or family.n_experts == 1 or self.job.prior is not None
-        alone = alone or len(self.job.rules()) > 1
-        if alone or self.interrupted or self.late or not (self.standard and self.record.pool):
+        known = self.job.coefficients_of_higher is not None and self.standard and self.record.pool
+        if self.interrupted or self.late or not known:
             return best
         runs = certificate.n_starts
         reached = runs * certificate.agreement

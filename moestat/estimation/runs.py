@@ -10,7 +10,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.progress import keep
-from moestat.estimation.rules import RUN_TOLERANCE, SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import HIGHER, RUN_TOLERANCE, SAME_HEIGHT, SEARCH
 from moestat.estimation.starts import into_box
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
@@ -44,6 +44,8 @@ class SearchRecord:
     """Heights of the runs of its first pools after a first rung."""
     ends: list[float] = field(default_factory=list[float])
     """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
+    coefficients: tuple[float, ...] = HIGHER.coefficients
+    """Coefficients of the probability: those of maxima, or of posterior modes."""
     agreeing: tuple[int, int] | None = None
     """Number of runs of the pools that reached the best height, and number of all runs; None if
     most runs do not agree, or a search ended higher."""

@@ -353,7 +353,7 @@ class Agreement:
         sample = race.draw_rows(problem, rng, SEARCH.in_all)
         work, ends = sample.data.size * problem.family.n_params**2, list[RunEnd]()
         n_searches = int(np.clip(SEARCH.work / work, 1, self.searches))
-        started = self._start_pools(sample, rng, n_searches)
+        started = self._start_pools(sample, rng, n_searches, record)
         record.pool += [run.height for run in started]
         if problem.family.n_experts == 1:
             points = np.array([run.theta for run in started])
@@ -392,12 +392,14 @@ class Agreement:
         lower = n_searches < self.searches and sample is problem
         return np.array(maxima[: 1 if lower else SEARCH.returned]), counts
 
-    def _start_pools(self, problem: Problem, rng: np.random.Generator, pools: int) -> list[RunEnd]:
+    def _start_pools(
+        self, problem: Problem, rng: np.random.Generator, pools: int, record: SearchRecord
+    ) -> list[RunEnd]:
         """Run a pool, and further pools while most runs reach the best height; best first."""
         started, part = list[RunEnd](), self.search.race.draw_rows(problem, rng)
         for _ in range(pools):
             started += self.search.race.start_runs(part, rng, 2)
-            known = SearchRecord([run.height for run in started])
+            known = replace(record, pool=[run.height for run in started])
             if self._accepts(problem, known, started) or not _most_agree(started):
                 break
         return sorted(started, key=lambda run: -run.height)

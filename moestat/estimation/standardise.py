@@ -115,12 +115,18 @@ class Standardised:
     def describe(self, solution: Solution) -> StandardFit:
         """A solution with what it takes to understand it."""
         metric = channel_metric(self.problem, solution.theta)
-        penalty = None
+        penalty, log_prior = None, 0.0
         if isinstance(self.problem, PenalisedProblem):
             penalty = self.problem.penalty.hessian(solution.theta)
-        resolved = tuple(sorted(self.problem.resolved))
+            log_prior = -self.problem.penalty.value(solution.theta)
         return StandardFit(
-            self.problem.family, solution, self.coordinates, metric, penalty, resolved
+            self.problem.family,
+            solution,
+            self.coordinates,
+            metric,
+            penalty,
+            log_prior,
+            tuple(sorted(self.problem.resolved)),
         )
 
     def outward(self, solution: Solution) -> Solution:

@@ -170,6 +170,21 @@ def test_what_is_derived_for_maxima_refuses_modes(derived):
         derived(mode)
 
 
+def test_modes_are_compared_by_their_posterior_density(tmp_path):
+    """Two classes: each has half of the contrast, so that the sum of squares is half of its own."""
+    rng = np.random.default_rng(0)
+    x = 3.0 + 2.0 * rng.normal(size=80)
+    y = np.where(rng.random(80) < 1.0 / (1.0 + np.exp(3.0 - x)), 1, 2)
+    mode = moestat.fit("multinomial", x, y, n_experts=1, prior="weak", rng=0)
+    slope, level = float(mode.blocks["a"].squeeze()), float(mode.blocks["b"].squeeze())
+    squares = (slope * x.std()) ** 2 / 2.5**2 + (level + slope * x.mean()) ** 2 / 10.0**2
+    assert mode.log_posterior == pytest.approx(mode.llf - 0.25 * squares)
+    mode.save(tmp_path / "mode.npz")
+    assert moestat.load(tmp_path / "mode.npz").log_posterior == mode.log_posterior
+    maximum = moestat.fit("multinomial", x, y, n_experts=1, rng=0)
+    assert maximum.log_posterior == maximum.llf
+
+
 def test_errors_of_a_mode_are_those_of_its_law_over_samples():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 200)
