@@ -387,13 +387,12 @@ class Judged(NamedTuple):
         ]
 
 
-def simulated(path: Path) -> Judged:
-    """Calls on the simulated problems from number FRESH on."""
+def simulated(path: Path, kind: str = "certified default calls") -> Judged:
+    """Calls on the simulated problems from number FRESH on, of this kind in words."""
     calls = [call for call in calls_of(path, fresh=True) if call["says"] is not None]
     problems, laws = ({call[key] for call in calls} for key in ("problem", "likelihood"))
     return Judged(
-        f"{len(calls):,} certified default calls on {len(problems)} simulated problems of"
-        f" {len(laws)} likelihoods",
+        f"{len(calls):,} {kind} on {len(problems)} simulated problems of {len(laws)} likelihoods",
         np.array([call["says"] for call in calls]),
         np.array([float(call["stops"][-1][1]) for call in calls]),
         np.array([call["warned"] for call in calls]),
@@ -528,14 +527,17 @@ def rule_lines(half: Half) -> list[str]:
     return lines
 
 
-def mode_lines(half: Half) -> list[str]:
+def mode_lines(path: Path) -> list[str]:
     """The part of the page on posterior modes."""
+    half = Half.of(calls_of(path))
+    fresh = simulated(path, 'certified calls with `prior="weak"`, as they stop today,')
     problems, laws = ({call[key] for call in half.calls} for key in ("problem", "likelihood"))
     vain = [call["warned"] for call in half.calls]
     return [
         "",
         "## Posterior modes",
         "",
+        *fresh.lines,
         f'{len(half.calls):,} certified calls with `prior="weak"` on {len(problems)} of the'
         f" simulated problems, of {len(laws)} likelihoods. {int(half.y.sum())} ended lower than the"
         f" highest mode that is known, and {sum(vain)} warned of disagreement.",
@@ -573,7 +575,7 @@ def judge(path: Path, modes: Path) -> None:
         *half.lines(),
         *rule_lines(half),
         *half.stop_lines((0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)),
-        *mode_lines(Half.of(calls_of(modes))),
+        *mode_lines(modes),
     ]
     text = "\n".join(lines) + "\n"
     (HERE / "calibration.md").write_text(text)
