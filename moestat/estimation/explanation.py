@@ -141,7 +141,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "InterruptedWarning": Advice(
         "A search that was stopped",
-        "The result is the best of the starts that were finished. A higher maximum may exist.",
+        "The result is the best of the starts so far. A higher maximum may exist.",
         ("Repeat the call with more time before you report the result.",),
     ),
 }

@@ -192,10 +192,12 @@ class RunningFit:
         if self.standard:
             doubts_of_fit = doubts(self.standard, result, self.risk)
         if self.interrupted or self.late or len(solutions) < len(ends):
-            why = "time of the fit was over" if self.late else "fit was interrupted"
+            why, which = "fit was interrupted", f"that were finished, {len(solutions)}"
+            if self.late:
+                why, which = "time of the fit was over", "so far"
             message = (
-                f"the {why}: it is the best of the starts that were finished, {len(solutions)},"
-                " and there may be a higher maximum"
+                f"the {why}: it is the best of the starts {which}, and there may be a higher"
+                " maximum"
             )
             doubts_of_fit = [*doubts_of_fit, (InterruptedWarning, message)]
         return warn_and_note(result, doubts_of_fit)
