@@ -15,8 +15,7 @@ A call that searched is read as if it had stopped after each of its searches, to
 are fitted to all of these stops, since a search decides by them where it stops.
 
 `--modes` does the same for calls with ``prior="weak"``, in results/calibration_modes.jsonl.gz:
-heights are those of the posterior density, and `fit` estimates coefficients of their own.  Further
-problems for them begin with other numbers, so that several processes can share the work.
+heights are those of the posterior density, and `fit` estimates coefficients of their own.
 
 Problems from number 1000 on are fresh: no coefficient and no risk was chosen on them.  Their calls
 are those of today's default, whose own probabilities `fit` compares with what is known.
@@ -532,7 +531,7 @@ def mode_lines(path: Path) -> list[str]:
     half = Half.of(calls_of(path))
     fresh = simulated(path, 'certified calls with `prior="weak"`, as they stop today,')
     problems, laws = ({call[key] for call in half.calls} for key in ("problem", "likelihood"))
-    vain = [call["warned"] for call in half.calls]
+    warned = sum(call["warned"] for call in half.calls)
     return [
         "",
         "## Posterior modes",
@@ -540,7 +539,7 @@ def mode_lines(path: Path) -> list[str]:
         *fresh.lines,
         f'{len(half.calls):,} certified calls with `prior="weak"` on {len(problems)} of the'
         f" simulated problems, of {len(laws)} likelihoods. {int(half.y.sum())} ended lower than the"
-        f" highest mode that is known, and {sum(vain)} warned of disagreement.",
+        f" highest mode that is known, and {warned} warned of disagreement.",
         "",
         *half.lines(),
         *half.stop_lines((0.0, 0.02, 0.05, 0.1, 0.15)),

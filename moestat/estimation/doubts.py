@@ -89,18 +89,14 @@ def _disagreement(result: Fitted, fewer: str, risk: float) -> list[Doubt]:
     if chance is not None:
         what = f"there is a higher one with a probability of about {chance:.0%}"
     other = " or use fewer experts" * bool(fewer)
+    height = "log-likelihood" if result.prior is None else objective_of(result)
     return [
         (
             DisagreementWarning,
-            f"{agreeing} reached the best {_height_of(result)} found: {what}, and another seed may"
+            f"{agreeing} reached the best {height} found: {what}, and another seed may"
             f" return other coefficients. Search longer (n_starts=50){other}; see result.explain()",
         )
     ]
-
-
-def _height_of(result: Fitted) -> str:
-    """What is compared between runs, in words."""
-    return "log-likelihood" if result.prior is None else "posterior density"
 
 
 def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:

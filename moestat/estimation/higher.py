@@ -2,7 +2,8 @@
 
 A logistic model whose coefficients are those of `benchmarks/calibration.py`: default calls on
 problems of every likelihood, half of them held out, as if they had stopped after each of their
-searches.  So a search can stop by it, and a fit can say it.
+searches.  So a search can stop by it, and a fit can say it.  Posterior modes with the weak prior
+have coefficients of their own, which the record of a search holds.
 """
 
 from __future__ import annotations

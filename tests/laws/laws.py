@@ -487,6 +487,7 @@ STORED: dict[str, Callable[[Any], Any]] = {
     "explanation": lambda result: str(result.explain()),
     "certificate": lambda result: repr(result.certificate),
     "prior": lambda result: result.prior,
+    "log posterior": lambda result: result.log_posterior,
     "responsibilities": lambda result: asked(lambda: np.asarray(result.responsibilities).tobytes()),
     "effects": lambda result: repr(asked(result.random_effects)),
 }

@@ -101,6 +101,7 @@ OTHERS: dict[str, Any] = {
 
 SAME: dict[str, Any] = {
     "bse": lambda case, r: _positive(r.bse),
+    "log_posterior": lambda case, r: r.log_posterior,
     "aic": lambda case, r: r.aic,
     "bic": lambda case, r: r.bic,
     "icl": lambda case, r: r.icl,
