@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from moestat.base.warnings import OverSpecifiedWarning
 from moestat.compiler.jit import LOWERING
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.constraints import linear_constraints
+from moestat.estimation.inference.covariance import sandwich
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.restricted import minimise
 
@@ -494,3 +496,19 @@ def test_a_likelihood_that_is_flat_to_the_last_digit_is_at_its_minimum():
     )
     assert len(visited) <= 2
     assert (end.tolist(), value, inside) == ([1.0, 1.0], 0.0, False)
+
+
+def test_a_sandwich_has_no_negative_variance():
+    """Two scores that cancel, as those of a gate with a tiny temperature; the sum was negative."""
+    determined = np.array([[1.0, 0.0], [1.0, 1.0]]) / np.sqrt(2.0)
+    inner = SimpleNamespace(
+        known=SimpleNamespace(determined=determined), outward_matrix=lambda matrix: matrix
+    )
+    product, negative = determined @ determined.T, 0
+    for seed in range(20):
+        large = 1e6 * np.random.default_rng(seed).normal(size=50)
+        scores = np.column_stack([large, -large])
+        M = scores.T @ scores + np.array([[0.0, seed * 1e-4], [seed * 1e-4, 0.0]])
+        negative += bool(np.any(np.diag(product @ M @ product) < 0.0))
+        assert np.all(np.diag(sandwich(inner, M)) >= 0.0)
+    assert negative > 0  # so that the products of three matrices would not do

@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, Labels
 from moestat.estimation.groups import grouped_labels
-from moestat.estimation.inference.inner_fit import inner_fit
+from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.metrics.information import (
     expected_information,
     gradient_rows,
@@ -34,6 +34,7 @@ __all__ = [
     "middle_of_survey",
     "robust_covariance",
     "rows_of_scores",
+    "sandwich",
     "scale_of_clusters",
 ]
 
@@ -121,6 +122,19 @@ def middle(
     if kind == "HC0":
         return total
     return total * (n / (n - rank))
+
+
+def sandwich(inner: InnerFit, M: FloatArray) -> FloatArray:
+    """The matrix ``V M V`` (P, P) in the user's coordinates, with V the inverse information.
+
+    With ``V = B B'`` the eigenvalues of ``B' M B`` are variances.  Those that rounding made
+    negative become 0; in the product of three matrices they would be negative variances of
+    estimates that a prior density determines alone.
+    """
+    B = inner.known.determined
+    values, vectors = np.linalg.eigh(B.T @ M @ B)
+    half = B @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+    return inner.outward_matrix(half @ half.T)
 
 
 def scale_of_clusters(count: int) -> float:
@@ -221,7 +235,6 @@ def robust_covariance(
         return inner.outward_matrix(
             basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
         )
-    V = inner.covariance
     if kind == "survey":
         labels = [
             one if one is None or groups_of_fit is None else grouped_labels(groups_of_fit, one)
@@ -230,6 +243,6 @@ def robust_covariance(
         data = inner.data
         weight = data.weight if data.begin is None else data.weight[data.begin]
         scores = rows_of_scores(inner.family, data, inner.theta)
-        return inner.outward_matrix(V @ middle_of_survey(scores, weight, *labels) @ V)
+        return sandwich(inner, middle_of_survey(scores, weight, *labels))
     M = middle(inner.family, inner.data, inner.theta, kind, groups, result.edf)
-    return inner.outward_matrix(V @ M @ V)
+    return sandwich(inner, M)

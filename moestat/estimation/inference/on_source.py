@@ -21,6 +21,7 @@ from moestat.estimation.inference.covariance import (
     information_of,
     middle_of_survey,
     rows_of_scores,
+    sandwich,
     scale_of_clusters,
 )
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
@@ -82,19 +83,18 @@ def covariance_on_source(
     assert isinstance(rows, BlockRows)
     if kind == "expected":
         return inner.outward_matrix(_inverse_of_expected(inner, rows))
-    V = inner.covariance
     if kind in ("HC0", "HC1"):
         M = rows.sum_parts(partial(_sum_products, family, theta))
         if kind == "HC1":
             n = result.n_independent
             M = M * (n / (n - result.edf))
-        return inner.outward_matrix(V @ M @ V)
+        return sandwich(inner, M)
     has_groups = result.data is not None and result.data.groups is not None
     if kind == "cluster" and has_groups and groups is None:
         M, count = rows.sum_parts(partial(_sum_squares, family, theta))
-        return inner.outward_matrix(V @ (M * scale_of_clusters(count)) @ V)
+        return sandwich(inner, M * scale_of_clusters(count))
     M = _middle_of_labels(rows, family, theta, kind, groups, strata)
-    return inner.outward_matrix(V @ M @ V)
+    return sandwich(inner, M)
 
 
 def _inverse_of_expected(inner: InnerFit, rows: BlockRows) -> FloatArray:
