@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 
 import moestat
+from moestat.base.warnings import SeparationWarning
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +146,40 @@ def test_a_path_of_priors_is_compared_by_its_degrees_of_freedom():
     assert list(found.results) == [(prior, 1) for prior in path]
     assert found.table["df"][0] < found.table["df"][1] < 32
     assert "Prior(" in str(found)
+
+
+def _separated(rng, n=120):
+    frame = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+    return frame, np.where(frame["x"] + 0.3 * frame["z"] > 0, "yes", "no")
+
+
+def test_warnings_of_folds_are_issued_once_with_the_names_of_the_columns():
+    X, y = _separated(np.random.default_rng(0))
+    with pytest.warns(SeparationWarning) as caught:
+        found = moestat.select("multinomial", X, y, k=(1,), folds=4, rng=0)
+    _, of_folds = (str(one.message) for one in caught)
+    assert of_folds.startswith("cross-validation of k = 1: 4 of 4 fits: the likelihood has no")
+    assert "columns x, z" in of_folds
+    assert "no finite maximum (prior='weak' has one): 1" in str(found)
+
+
+def test_modes_and_maxima_are_chosen_from_by_cross_validation_alone():
+    X, y = _separated(np.random.default_rng(0))
+    with pytest.warns(SeparationWarning):
+        found = moestat.select(
+            "multinomial", X, y, k=(1,), criterion="cv", prior=[None, "weak"], rng=0
+        )
+    assert str(found).splitlines()[-1] == f"chosen: cv {found.chosen()}"
+
+
+def test_rows_without_weight_do_not_move_others_between_folds(data):
+    X, y = data[["x", "d"]].to_numpy()[:90], data["y"].to_numpy()[:90]
+    weight = np.ones(120)
+    weight[::4] = 0.0
+    rows = np.flatnonzero(weight)
+    longer, responses = np.zeros((120, 2)), np.zeros(120)
+    longer[rows], responses[rows] = X, y
+    asked = {"k": (1,), "folds": 3, "rng": 0}
+    short = moestat.select("gaussian", X, y, **asked)
+    long = moestat.select("gaussian", longer, responses, sample_weight=weight, **asked)
+    assert long.table["cv"] == pytest.approx(short.table["cv"], rel=1e-9)

@@ -18,14 +18,8 @@ from moestat.base.validate import as_generator, as_numbers, positive_int, real_i
 from moestat.estimation.data import Data, Inputs, check_options, read_data
 from moestat.estimation.fitting import fit
 from moestat.estimation.formula import fit_formula, read_formula
-from moestat.estimation.inference.selection import (
-    SOLVING,
-    as_criterion,
-    best_place,
-    fold_labels,
-    log_density_of,
-    rows_of,
-)
+from moestat.estimation.inference.cross_validation import fold_labels, log_density_of, rows_of
+from moestat.estimation.inference.selection import SOLVING, as_criterion, best_place
 from moestat.estimation.inference.sparse import SparseData
 from moestat.estimation.naming import parameter_names
 from moestat.estimation.priors import Prior

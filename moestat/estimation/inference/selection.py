@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from itertools import cycle, product
@@ -17,7 +17,7 @@ from moestat.base import warnings as kinds_of_warning
 from moestat.base.door import door, doors
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray, IntArray, Seed, TableLike
-from moestat.base.validate import as_generator, draw_seed, is_sequence, positive_int, short
+from moestat.base.validate import as_generator, is_sequence, positive_int, short
 from moestat.base.warnings import (
     DataWarning,
     EdgeWarning,
@@ -29,16 +29,15 @@ from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.fitting import Settings, fit
 from moestat.estimation.formula import fit_formula, shared_source
-from moestat.estimation.groups import Grouping, encoded_rows
+from moestat.estimation.inference.cross_validation import held_out, labels_of
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.on_source import held_out_on_source
-from moestat.estimation.progress import LOG, reported
+from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, search_of
 from moestat.model.family import Family
-from moestat.solvers.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,9 +49,6 @@ __all__ = [
     "Selection",
     "as_criterion",
     "best_place",
-    "fold_labels",
-    "log_density_of",
-    "rows_of",
     "select",
 ]
 
@@ -196,18 +192,24 @@ class Selection:
                 f"{text:<{width}}  {row}" for text, row in zip((head, *texts), rows, strict=True)
             ]
         lines = rows
+        priors = dict.fromkeys(result.prior for result in self.results.values())
+        # Criteria of the likelihood cannot compare modes with maxima.
+        comparable = ("cv",) if len(priors) > 1 and None in priors else CRITERIA
         chosen = ", ".join(
             f"{name} {self.chosen(name)}"
-            for name in CRITERIA
+            for name in comparable
             if np.any(np.isfinite(self.table[name]))
         )
-        priors = dict.fromkeys(result.prior for result in self.results.values())
         if any(prior is not None for prior in priors):
             each = "the prior of each row" if len(priors) > 1 else str(next(iter(priors)))
             lines.append(
                 f"penalised: modes of the posterior density under {each}; llf and criteria are at"
                 " the modes, with effective degrees of freedom"
             )
+        open_ends = [key for key, fit_of in self.results.items() if fit_of._is_separated]
+        if open_ends:
+            keys = ", ".join(map(str, open_ends))
+            lines.append(f"no finite maximum (prior='weak' has one): {keys}")
         left_out = [key for key, sound in zip(self.results, self._sound, strict=True) if not sound]
         if left_out:
             keys = ", ".join(map(str, left_out))
@@ -440,12 +442,13 @@ def select(
                 result = fit_one(setting, before, size, child_rng)
                 check_likelihood("select", result.family)
                 if parts is not None and labels is None:
-                    labels = _labels_of(result, parts, generator)
+                    labels = labels_of(result, parts, generator)
                 cv = np.nan
                 if isinstance(labels, int):
                     cv = held_out_on_source(result, int(parts or 0), labels)
                 elif labels is not None:
-                    cv = _held_out(result, labels, child_rng, setting)
+                    what = f"k = {key}" if isinstance(key, int) else str(key)
+                    cv = held_out(result, labels, child_rng, setting, what)
                 entries.append(_entries(result, size, cv))
                 results[key] = result
                 report.count(len(results))
@@ -576,50 +579,3 @@ def _fit_data(
         warnings.simplefilter("ignore", DataWarning)
         result = settings.fit(model.with_experts(size), data)
         return warn_and_note(result, misfits(result))
-
-
-def _labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntArray | int:
-    """The fold of each row in memory; of a source the seed of the folds of its blocks."""
-    if not result.reads_source:
-        return fold_labels(result.rows, parts, rng)
-    positive_int("folds", parts, 2)
-    return draw_seed(rng)
-
-
-def fold_labels(rows: Data, parts: int, rng: np.random.Generator) -> IntArray:
-    """The fold (n,) of each row; rows of a group are in one."""
-    owner = np.arange(len(rows.y)) if rows.groups is None else Grouping(rows.groups).index
-    n = int(owner.max()) + 1
-    positive_int("folds", parts, 2)
-    if parts > n:
-        raise ValueError(f"folds must be at most the number of rows {n}, got {parts}")
-    return rng.permutation(np.arange(n) % parts)[owner]
-
-
-def _held_out(
-    result: MoEResults, labels: IntArray, rng: np.random.Generator, solving: Mapping[str, Any]
-) -> float:
-    """Mean log-density of held-out rows, by fits to the other folds.
-
-    The transforms of a formula, such as the knots of a spline, come from all rows.
-    """
-    total = 0.0
-    model, data = result.family, result.rows
-    for fold in np.unique(labels):
-        LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, labels.max() + 1)
-        fitted = Settings(rng=rng, **solving).fit(*rows_of(model, data, labels != fold))
-        total += log_density_of(model, data, labels == fold, fitted.theta)
-    return total / float(data.weight.sum())
-
-
-def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]:
-    """The model and the data of the rows (n,) that are marked, with the steps of all responses."""
-    part = data.at(which)
-    family, read = read_data(model, part.X, part.y, part.weight, {}, groups=part.groups)
-    return family, replace(read, resolution=part.resolution)
-
-
-def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:
-    """The log-density of the rows (n,) that are marked, at parameters (P,)."""
-    rows = encoded_rows(model, data.at(which))
-    return float(Problem(model, rows).rowwise(theta)[2] @ rows.weight)
