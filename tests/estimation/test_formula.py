@@ -349,3 +349,22 @@ def test_columns_may_have_names_with_dots_and_numbers_as_labels(data, tmp_path):
             assert each.log_likelihood(rows, rows[new["wage"]]) == pytest.approx(
                 plain.llf, rel=1e-12
             )
+
+
+def test_names_are_quoted_as_in_statsmodels(data):
+    spaced = data.rename(columns={"age": "age (years)", "wage": "a wage"})
+    quoted = moestat.fit_formula(
+        "Q('a wage') ~ bs(Q('age (years)'), df=4) + Q(\"age (years)\"):t | Q('age (years)')",
+        spaced,
+        n_experts=1,
+        rng=0,
+    )
+    ticked = moestat.fit_formula(
+        "`a wage` ~ bs(`age (years)`, df=4) + `age (years)`:t | `age (years)`",
+        spaced,
+        n_experts=1,
+        rng=0,
+    )
+    assert quoted.llf == ticked.llf
+    assert quoted.params.equals(ticked.params)
+    assert quoted.predict(spaced[:3]).equals(ticked.predict(spaced[:3]))

@@ -89,6 +89,8 @@ def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
     from formulaic import Formula
     from formulaic.errors import FormulaicError
 
+    # ``Q("a b")`` is how patsy, and so statsmodels, quotes a name.
+    text = re.sub(r"""\bQ\(\s*(["'])([^`"']+)\1\s*\)""", r"`\2`", text)
     # ``^`` is R's power, also within functions; quoted text is not changed.
     quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
     text = re.sub(quoted, lambda match: match[1] or "**", text)
