@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from moestat.base.types import FloatArray
+
 WIDTH, HEIGHT = 5.0, 3.5
 """Inches of one panel."""
 
@@ -23,3 +27,14 @@ def new_axes(width: float = WIDTH, height: float = HEIGHT, panels: int = 1, **op
 
     size = (width, height)
     return pyplot.subplots(1, panels, figsize=size, layout="constrained", **options)[1]
+
+
+def spread_out(count: int) -> FloatArray:
+    """Numbers (count,) between -1/2 and 1/2, neighbours far apart: multiples of the golden ratio.
+
+    Examples
+    --------
+    >>> spread_out(3).round(2).tolist()
+    [-0.5, 0.12, -0.26]
+    """
+    return np.arange(count) * (5**0.5 - 1) / 2 % 1.0 - 0.5

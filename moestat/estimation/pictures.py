@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import door
-from moestat.base.figures import CURVE_POINTS, HEIGHT, REFERENCE, WIDTH, new_axes
+from moestat.base.figures import HEIGHT, REFERENCE, WIDTH, new_axes, spread_out
 from moestat.base.types import FloatArray, IntArray, Seed
-from moestat.base.validate import as_floats, positive_int, short
+from moestat.base.validate import positive_int
 from moestat.estimation.criteria import Criteria
 from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.summary import Estimate, estimates
+from moestat.estimation.variables import Along, Variables
 from moestat.model.censoring import bounds_of
 
 if TYPE_CHECKING:
@@ -42,21 +43,26 @@ class Pictures(Criteria):
         ax: Any = None,
         *,
         feature: int | str = 0,
-        at: ArrayLike | None = None,
+        at: Mapping[str, object] | ArrayLike | None = None,
     ) -> Any:
-        """Plot data, experts and conditional mean along one input; for classes, probabilities.
+        """Plot data, experts and conditional mean along one variable; for classes, probabilities.
 
         The line of an expert is the more opaque, the larger its gate probability is.  Data have the
         colour of their most probable expert.  Each of several responses has its own axes.
+        All terms of a formula that contain the variable change with it, such as the columns of a
+        spline; a categorical variable has a short line at each of its levels.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
             Where; a new figure by default.
         feature : int or str
-            The input on the x-axis, by number or name.
-        at : array_like of shape (d,), optional
-            Values of the other inputs along the lines; their means by default.
+            The variable on the x-axis: an input, or a column of the data that the formula of the
+            experts or of the gate contains, by number (in the order of the formula) or name.
+        at : mapping of str to value, or array_like of shape (d,), optional
+            Values of other variables along the lines, by name; without a formula also those of all
+            inputs.  By default numeric variables are at their means, and categorical ones at their
+            most frequent level.
 
         Returns
         -------
@@ -66,7 +72,8 @@ class Pictures(Criteria):
         Raises
         ------
         ValueError
-            If there is no such input, `at` has another length, or the data were not stored.
+            If there is no such variable or level, `at` has another length, or the data were not
+            stored.
 
         Examples
         --------
@@ -78,25 +85,26 @@ class Pictures(Criteria):
         """
         if self._responses:
             return self._by_response("plot", ax, feature=feature, at=at)
-        j, name, X = self._along(feature, at)
+        line = self._along(feature, at)
         axes = new_axes() if ax is None else ax
-        family, x = self.family, X[:, j]
+        family, X = self.family, line.inputs
         if family.likelihood.support is not None:
             for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
-                axes.plot(x, column, label=label)
+                axes.plot(line.x, column, label=label)
             axes.set(ylabel="probability", ylim=(0, 1))
             axes.legend(**_SMALL)
         else:
             experts = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
-            axes.scatter(self.rows.X[:, j], self._heights(), s=6, c=colours[experts], alpha=0.4)
-            self._mark_bounds(axes, j)
-            keys = axes.plot(x, family.mean(self.theta, X), color="black", label="conditional mean")
+            axes.scatter(line.rows, self._heights(), s=6, c=colours[experts], alpha=0.4)
+            self._mark_bounds(axes, line.rows)
+            mean = family.mean(self.theta, X)
+            keys = axes.plot(line.x, mean, color="black", label="conditional mean")
             if family.likelihood.spread is not None and not family.is_regression:
-                keys += self._add_experts(axes, X, j)
+                keys += self._add_experts(axes, line)
             axes.set_ylabel(self._response_name())
             axes.legend(handles=keys, **_SMALL)
-        axes.set_xlabel(name)
+        line.label(axes)
         return axes
 
     def _heights(self) -> FloatArray:
@@ -106,27 +114,27 @@ class Pictures(Criteria):
             return np.asarray(y, dtype=np.float64)
         return likelihood.level(likelihood.encode(y, 1))
 
-    def _mark_bounds(self, axes: Axes, j: int) -> None:
+    def _mark_bounds(self, axes: Axes, x: FloatArray) -> None:
         """Mark censored responses by arrows from the known bound, or lines between both."""
         if "censored" not in self.family.likelihood.options:
             return
         low, high = bounds_of(self.rows.y)
-        x, style = self.rows.X[:, j], {"color": "0.4", "s": 14, **REFERENCE}
+        style = {"color": "0.4", "s": 14, **REFERENCE}
         for marker, at, side in (("^", np.isinf(high), low), ("v", np.isinf(low), high)):
             axes.scatter(x[at], side[at], marker=marker, facecolors="none", **style)
         between = np.isfinite(low) & np.isfinite(high) & (low < high)
         axes.vlines(x[between], low[between], high[between], color="0.4", **REFERENCE)
 
-    def _add_experts(self, axes: Axes, X: FloatArray, j: int) -> list[Line2D]:
+    def _add_experts(self, axes: Axes, along: Along) -> list[Line2D]:
         """Draw the experts and return opaque entries for the legend."""
         from matplotlib.collections import LineCollection
 
-        spread = self.family.likelihood.spread
+        X, spread = along.inputs, self.family.likelihood.spread
         assert spread is not None  # `plot` draws probabilities of classes
         mean, _ = spread(self.family.predictors(self.theta, np.ascontiguousarray(X.T)))
         gate = self.family.gate_probabilities(self.theta, X).T
         for i, (line, opaque) in enumerate(zip(mean, gate, strict=True)):
-            points = np.column_stack([X[:, j], line])
+            points = np.column_stack([along.x, line])
             pieces = np.stack([points[:-1], points[1:]], axis=1)
             curve = LineCollection(
                 list(pieces),
@@ -140,9 +148,13 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_gate(
-        self, ax: Axes | None = None, *, feature: int | str = 0, at: ArrayLike | None = None
+        self,
+        ax: Axes | None = None,
+        *,
+        feature: int | str = 0,
+        at: Mapping[str, object] | ArrayLike | None = None,
     ) -> Axes:
-        """Plot the gate probability of each expert along one input.
+        """Plot the gate probability of each expert along one variable.
 
         Parameters
         ----------
@@ -157,11 +169,12 @@ class Pictures(Criteria):
         >>> len(result.plot_gate().lines)
         2
         """
-        j, name, X = self._along(feature, at)
+        line = self._along(feature, at)
         axes = new_axes() if ax is None else ax
-        for i, column in enumerate(self.family.gate_probabilities(self.theta, X).T):
-            axes.plot(X[:, j], column, color=f"C{i % 10}", label=f"expert {i + 1}")
-        axes.set(ylim=(0, 1), xlabel=name, ylabel="gate probability")
+        for i, column in enumerate(self.family.gate_probabilities(self.theta, line.inputs).T):
+            axes.plot(line.x, column, color=f"C{i % 10}", label=f"expert {i + 1}")
+        axes.set(ylim=(0, 1), ylabel="gate probability")
+        line.label(axes)
         axes.legend(**_SMALL)
         return axes
 
@@ -284,7 +297,7 @@ class Pictures(Criteria):
         Raises
         ------
         ValueError
-            If there is no such input, the family has no density, or the data were not stored.
+            If there is no such variable, the family has no density, or the data were not stored.
 
         Notes
         -----
@@ -301,20 +314,20 @@ class Pictures(Criteria):
         """
         if self._responses:
             return self._by_response("plot_uncertainty", ax, feature=feature)
-        j, name, _ = self._along(feature, None)
+        line = self._along(feature, None)
         doubt = 1.0 - self.responsibilities.max(axis=1)
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
         y = self._heights()
         if self.family.likelihood.support is not None:
-            # Rows of one class are spread around its position, by multiples of the golden ratio.
-            y = y + 0.3 * (np.arange(y.size) * (5**0.5 - 1) / 2 % 1.0 - 0.5)
+            y = y + 0.3 * spread_out(y.size)  # around the position of the class
         axes = new_axes() if ax is None else ax
         size = 4.0 + 90.0 * doubt
-        axes.scatter(self.rows.X[:, j], y, s=size, c=colours[self._most_probable()], alpha=0.5)
+        axes.scatter(line.rows, y, s=size, c=colours[self._most_probable()], alpha=0.5)
         if self.family.likelihood.support is not None:
             names = self._class_names()
             axes.set_yticks(range(1, len(names) + 1), names)
-        axes.set(xlabel=name, ylabel=self._response_name())
+        axes.set_ylabel(self._response_name())
+        line.label(axes)
         axes.set_title(f"mean uncertainty {np.average(doubt, weights=self.weight):.3f}", size=10)
         axes.legend(handles=self._keys(), **_SMALL)
         return axes
@@ -323,22 +336,21 @@ class Pictures(Criteria):
     def plot_effects(
         self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, feature: int | str = 0
     ) -> np.ndarray:
-        """Plot partial effects of one input on the mean, or the probabilities, and on the gate.
+        """Plot partial effects of one variable on the mean, or the probabilities, and on the gate.
 
-        The method sets this input to a value in every row, keeps the other inputs, and averages the
-        predictions over the rows; it uses at most 500 rows at equal distances.
+        The method sets the variable to a value in every row, keeps the other variables, and
+        averages the predictions over the rows; it uses at most 500 rows at equal distances.
 
         Parameters
         ----------
         ax : sequence of matplotlib.axes.Axes, optional
             Two axes, which are returned; a new figure by default.
         feature : int or str
-            The input on the x-axis, by number or name.
+            The variable on the x-axis, as in `plot`.
 
         Notes
         -----
-        Partial dependence, Friedman (2001), Sec. 8.2.  Inputs that are functions of one another,
-        such as the columns of a spline, are not changed together.
+        Partial dependence, Friedman (2001), Sec. 8.2.
 
         Examples
         --------
@@ -350,31 +362,28 @@ class Pictures(Criteria):
         """
         if self._responses:
             raise ValueError("plot_effects is for one response: use result.response(name)")
-        j, name, line = self._along(feature, None)
         family, n = self.family, len(self.rows.X)
         rows = np.unique(np.linspace(0, n - 1, min(n, 500)).astype(int))
         weight = self.weight[rows] / self.weight[rows].sum()
         classes = family.likelihood.support is not None
+        line = Variables.of(self.rows).effects(feature, rows)
         mean, gate = [], []
-        grid = np.linspace(line[0, j], line[-1, j], 50)
-        for value in grid:
-            X = self.rows.X[rows].copy()
-            X[:, j] = value
+        for X in line.inputs.reshape(-1, rows.size, family.n_features):
             mean.append(weight @ (self._chances(X) if classes else family.mean(self.theta, X)))
             gate.append(weight @ family.gate_probabilities(self.theta, X))
         left, right = axes = self._panels(ax, 2, HEIGHT)
         labels = self._class_names() if classes else ["mean"]
-        for label, column in zip(labels, np.array(mean).reshape(len(grid), -1).T, strict=True):
-            left.plot(grid, column, label=label, **({} if classes else {"color": "black"}))
+        for label, column in zip(labels, np.array(mean).reshape(len(mean), -1).T, strict=True):
+            left.plot(line.x, column, label=label, **({} if classes else {"color": "black"}))
         for i, column in enumerate(np.array(gate).T):
-            right.plot(grid, column, color=f"C{i % 10}")
+            right.plot(line.x, column, color=f"C{i % 10}")
         left.set_ylabel("probability" if classes else self._response_name())
         right.set(ylabel="gate probability", ylim=(0, 1))
         right.legend(handles=self._keys(), **_SMALL)
         if classes:
             left.legend(**_SMALL)
         for one in axes:
-            one.set_xlabel(name)
+            line.label(one)
         return axes
 
     def _panels(
@@ -564,18 +573,6 @@ class Pictures(Criteria):
     def _response_name(self) -> str:
         return getattr(self.rows, "response", None) or "y"
 
-    def _along(self, feature: int | str, at: ArrayLike | None) -> tuple[int, str, FloatArray]:
-        """Number and name of an input, and inputs (m, d) along it."""
-        names = self._feature_names()
-        if isinstance(feature, str) and feature in names:
-            feature = names.index(feature)
-        if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-            raise ValueError(f"feature must be one of {', '.join(names)}, got {short(feature)}")
-        if not 0 <= feature < len(names):
-            raise ValueError(f"feature must be in 0..{len(names) - 1}, got {short(feature)}")
-        X = self.rows.X
-        middle = np.average(X, axis=0, weights=self.weight)
-        point = middle if at is None else as_floats("at", at, (len(names),))
-        line = np.tile(point, (CURVE_POINTS, 1))
-        line[:, feature] = np.linspace(X[:, feature].min(), X[:, feature].max(), CURVE_POINTS)
-        return int(feature), names[feature], line
+    def _along(self, feature: int | str, at: object) -> Along:
+        """Inputs along one variable, with others at values or where they are typical."""
+        return Variables.of(self.rows).along(feature, at, self.weight)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -227,3 +228,60 @@ def test_the_other_inputs_of_a_picture_stay_where_they_are(classes):
     middle = result.plot(feature=0).lines[0]
     there[:, 1] = X[:, 1].mean()
     np.testing.assert_allclose(middle.get_ydata(), result.predict_proba(there)[:, 0])
+
+
+@pytest.fixture(scope="module")
+def by_formula():
+    rng = np.random.default_rng(2)
+    n = 200
+    frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "t": rng.uniform(0, 3, n)})
+    frame["f"] = rng.choice(["low", "high"], n, p=[0.7, 0.3])
+    frame["y"] = 1 + frame.x * frame.t + (frame.f == "low") + 0.3 * rng.normal(size=n)
+    return frame, moestat.fit_formula(
+        "y ~ bs(t, df=4) + x + x:t + f | x", frame, n_experts=1, rng=0
+    )
+
+
+@pytest.mark.parametrize("feature", ["t", "x"])
+def test_the_line_of_a_picture_is_the_prediction_where_one_column_changes(by_formula, feature):
+    """The columns of a spline, and products, were held at their means."""
+    frame, result = by_formula
+    drawn = result.plot(feature=feature).lines[0]
+    there = frame.assign(f="low", x=frame.x.mean(), t=frame.t.mean()).head(200)
+    there[feature] = drawn.get_xdata()
+    np.testing.assert_allclose(drawn.get_ydata(), result.predict(there))
+    points = result.plot(feature=feature).collections[0].get_offsets()
+    np.testing.assert_allclose(points, frame[[feature, "y"]])
+
+
+def test_a_picture_along_a_category_has_a_line_for_each_level(by_formula):
+    frame, result = by_formula
+    axes = result.plot(feature="f", at={"x": 0.5, "t": 2.0})
+    there = pd.DataFrame({"f": ["high", "low"], "x": 0.5, "t": 2.0})
+    drawn = axes.lines[0]
+    np.testing.assert_allclose(drawn.get_ydata()[::3], result.predict(there))
+    assert np.isnan(drawn.get_xdata()[2::3]).all()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["high", "low"]
+    places = np.asarray(axes.collections[0].get_offsets())[:, 0]
+    assert np.array_equal(np.rint(places), (frame.f == "low").astype(float))
+
+
+def test_effects_change_a_column_in_every_row(by_formula):
+    frame, result = by_formula
+    left, _ = result.plot_effects(feature="t")
+    x, height = left.lines[0].get_xdata(), left.lines[0].get_ydata()
+    assert height[3] == pytest.approx(result.predict(frame.assign(t=x[3])).mean())
+
+
+def test_values_of_pictures_by_formula_have_names(by_formula):
+    _, result = by_formula
+    with pytest.raises(ValueError, match="feature must be one of t, x, f, got 'z'"):
+        result.plot(feature="z")
+    with pytest.raises(ValueError, match="at must hold values of columns by name"):
+        result.plot(at=[1.0, 2.0])
+    with pytest.raises(ValueError, match="at: no variable 'z'; there are f, t, x"):
+        result.plot(at={"z": 1.0})
+    with pytest.raises(ValueError, match="at: f has the levels high, low, got 'none'"):
+        result.plot(at={"f": "none"})
+    with pytest.raises(ValueError, match="at: x"):
+        result.plot(at={"x": "none"})

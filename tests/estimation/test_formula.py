@@ -229,7 +229,7 @@ def test_marginal_effects_are_of_columns_of_the_data_not_of_terms(data):
     for name in levels:
         level = name.removeprefix("region: ").removesuffix(f" - {first}")
         assert found.pop(name) == pytest.approx(coefficients[f"region[T.{level}]"])
-    assert list(found) == ["flag: True - False", "kind: 1 - 0"]
+    assert list(found) == ["kind: 1 - 0", "flag: True - False"]
     again = result.without_data()
     with pytest.raises(ValueError, match="without the data"):
         again.get_margeff()

@@ -32,7 +32,7 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
     if case.option not in _OPTIONS or found is None or not _sound(base):
         return
     block, name = found
-    experts = range(2) if "equal" in case.options else [0]
+    experts = range(2) if block in case.arguments.get("equal", ()) else [0]
     # An expert of another likelihood, such as the uniform one, may have no slopes.
     experts = [i for i in experts if f"{block}[{i},x]" in base.bse.index]
     known = lambda value: {block: {(i, "x"): value for i in experts}}  # noqa: E731

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.inference.constraints import equations, linear_constraints
 from moestat.estimation.inference.delta import gradients, normal_reach
+from moestat.estimation.variables import Variables
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
@@ -106,40 +107,24 @@ def _changes(
     result: Predicting, dummy: bool
 ) -> Iterator[tuple[str, list[FloatArray], float | FloatArray]]:
     """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
-    rows = result.rows
-    if rows.columns:
-        formula, columns = rows.formula, dict(zip(rows.formula.names, rows.columns, strict=True))
-        variables = formula.variables()
-
-        def inputs(name: Any, values: np.ndarray) -> FloatArray:
-            return formula.union({**columns, name: values})
-
-    else:
-        columns = {f: rows.X[:, f] for f in result.family.read}
-        variables = dict.fromkeys(columns)
-
-        def inputs(name: Any, values: np.ndarray) -> FloatArray:
-            X = rows.X.copy()
-            X[:, name] = values
-            return X
-
-    for name, levels in variables.items():
-        values = columns[name]
-        label = name if isinstance(name, str) else (rows.features or {name: f"x{name}"})[name]
-        if values.dtype.kind == "b":
-            levels = [False, True]
+    variables = Variables.of(result.rows)
+    read = [*variables.levels]
+    if variables.formula is None:
+        read = [read[f] for f in result.family.read]
+    for name in read:
+        levels, values = variables.levels[name], variables.values[name]
         if levels is None and np.ptp(values) == 0.0:
             continue
         if levels is None and dummy and np.isin(values, (0.0, 1.0)).all():
-            yield str(label), [inputs(name, np.full_like(values, one)) for one in (0, 1)], 1.0
+            yield name, [variables.changed(name, one) for one in (0, 1)], 1.0
         elif levels is None:
             half = DIFFERENCE_STEP * float(np.std(values) or 1.0)
             low, high = values.min(), values.max()
             # Splines are defined only between the smallest and the largest value.
             ends = [np.clip(values + side, low, high) for side in (-half, half)]
-            yield str(label), [inputs(name, end) for end in ends], ends[1] - ends[0]
+            yield name, [variables.changed(name, end) for end in ends], ends[1] - ends[0]
         else:
-            before = inputs(name, np.full_like(values, levels[0]))
+            before = variables.changed(name, levels[0])
             for level in levels[1:]:
-                after = inputs(name, np.full_like(values, level))
-                yield f"{label}: {level} - {levels[0]}", [before, after], 1.0
+                after = variables.changed(name, level)
+                yield f"{name}: {level} - {levels[0]}", [before, after], 1.0

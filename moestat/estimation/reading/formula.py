@@ -240,9 +240,11 @@ class FormulaInputs:
         return self.inputs(data).matrix
 
     def variables(self) -> dict[str, Labels | None]:
-        """Columns of the data in terms of experts or gate; levels of those coded by levels."""
+        """Columns in terms of experts or gate, as they come; levels of those coded by levels."""
         factors = [factor for part in self.parts[:2] for term in part for factor in term]
-        used, _ = used_names(factors, self.names, self._scope)
+        used = dict.fromkeys(
+            name for factor in factors for name in used_names([factor], self.names, self._scope)[0]
+        )
         coded = {name for spec in self._specs for name in _categorical(spec, self.names)}
         levels = dict(zip(self.names, self.levels, strict=True))
         values = dict(zip(self.names, self.specimens, strict=True))
