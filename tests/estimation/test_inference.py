@@ -21,6 +21,7 @@ from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.covariance import sandwich
 from moestat.estimation.inference.diagnostics import quantile_residuals
 from moestat.estimation.inference.restricted import minimise
+from moestat.estimation.starts import GivenStarts
 
 
 @pytest.fixture(scope="module")
@@ -512,3 +513,34 @@ def test_a_sandwich_has_no_negative_variance():
         negative += bool(np.any(np.diag(product @ M @ product) < 0.0))
         assert np.all(np.diag(sandwich(inner, M)) >= 0.0)
     assert negative > 0  # so that the products of three matrices would not do
+
+
+def _two_counts(seed):
+    """Two overlapping Poisson regressions of 150 rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, 150)
+    first = rng.random(150) < 1 / (1 + np.exp(-2 * x))
+    y = rng.poisson(np.exp(np.where(first, 0.6 + 0.7 * x, -0.2 - 0.4 * x)))
+    return x, y, moestat.fit("poisson", x, y, n_experts=2, rng=0)
+
+
+@pytest.mark.parametrize("seed", [6, 24])
+def test_of_several_maxima_under_a_constraint_the_higher_is_taken(seed):
+    """They were .12 and .61 lower, and the likelihood ratios larger by twice that."""
+    x, y, result = _two_counts(seed)
+    at = result.param_names.index("a[0,0]")
+    value = float(result.params[at] + 2.0 * result.bse[at])
+    constrained = result.fit_constrained(f"a[0,0] = {value!r}")
+    starts = [GivenStarts([result.theta, constrained.theta])]
+    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(0, 0): value}}, starts=starts)
+    assert constrained.llf >= held.llf - 1e-6
+
+
+def test_a_profile_goes_on_from_a_higher_maximum_at_its_end():
+    """The interval ended at -.078, where another maximum is within the cut."""
+    x, y, result = _two_counts(24)
+    _, end = result.profile("a[0,0]").interval
+    starts = [GivenStarts([result.theta])]
+    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(0, 0): end}}, starts=starts)
+    assert result.llf - held.llf > 0.5 * chi2.isf(0.05, 1) - 1e-3
+    assert end > 0.0

@@ -12,7 +12,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_blocks, fit_formula
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.inference import selection
+from moestat.estimation.inference import cross_validation, selection
 
 pytest.importorskip("pyarrow")
 
@@ -373,7 +373,7 @@ def test_folds_of_a_source_are_those_in_memory(formula, options, frame, tmp_path
         return np.concatenate(draws)[np.arange(N) // (N // 3 // each)]
 
     monkeypatch.setattr(selection, "held_out_on_source", noted)
-    monkeypatch.setattr(selection, "fold_labels", labels)
+    monkeypatch.setattr(cross_validation, "fold_labels", labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         found, whole = (

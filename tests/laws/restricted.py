@@ -45,7 +45,7 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
             if not np.isfinite(end):
                 continue
             held, refusal, foreign = asked(
-                lambda end=end: case.fit(starts=base.theta, fixed=known(float(end)))
+                lambda end=end: case.fit(starts=_begins(base, name, end), fixed=known(float(end)))
             )
             if refusal or foreign:
                 yield Cell(f"profile, {side}", FAILS, str(foreign or refusal))
@@ -66,6 +66,12 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
     yield compared("fit_constrained, parameters", held.theta, again.theta, rtol=1e-4, atol=1e-5)
     errors = [np.nan_to_num(np.asarray(each.bse, dtype=float)) for each in (held, again)]
     yield compared("fit_constrained, standard errors", *errors, rtol=1e-3, atol=1e-6)
+
+
+def _begins(base: Any, name: str, value: float) -> list[Any]:
+    """Starts of a fit with a coefficient at a value, since this may have several maxima."""
+    constrained, _, _ = asked(lambda: base.fit_constrained(f"{name} = {float(value)!r}"))
+    return [base.theta] if constrained is None else [base.theta, constrained.theta]
 
 
 def _sound(result: Any) -> bool:

@@ -240,11 +240,14 @@ def _find_interval(
 
         def root(step: float) -> float:
             """Root of twice the loss, with the parameter fixed so many units from the estimate."""
-            nonlocal near
             if sign * step in visited:
                 return float(np.sqrt(-2.0 * visited[sign * step]))
             fixed_value = float(row @ inner.theta) + sign * step * unit
-            moves = _starting_points(inner, row, fixed_value, direction, near[2])
+            return climb(step, _starting_points(inner, row, fixed_value, direction, near[2]))
+
+        def climb(step: float, moves: list[FloatArray]) -> float:
+            """The root from the best of these points; -1 if all are outside the box."""
+            nonlocal near
             inside = [np.clip(move, lower, upper) for move in moves]
             pairs = zip(moves, inside, strict=True)
             slack = HALF_OF_DIGITS * unit
@@ -255,7 +258,7 @@ def _find_interval(
             end, value, _ = minimise(objective, begin, free, row[None], lower, upper, tied)
             loss = value - top
             check_not_higher(-loss, f"{name} = {theta + sign * step * unit:.6g}")
-            visited[sign * step] = -max(loss, 0.0)
+            visited[sign * step] = max(-max(loss, 0.0), visited.get(sign * step, -np.inf))
             distance = float(np.sqrt(2.0 * max(loss, 0.0)))
             if distance < cut and step > near[0]:
                 near = step, distance, end
@@ -266,17 +269,33 @@ def _find_interval(
         longest = min(float(sign * row[used] @ (edge - inner.theta[used])) / unit, farthest)
         # On the way back from infinity experts could change places beyond 0: half of it at most.
         back = -sign * float(row @ inner.far_out) / unit
-        step = min(cut, longest)
-        while (far := root(step)) < cut:
-            if step >= longest or far < 0.0:
-                return np.inf
-            # The signed root is nearly linear in the parameter.
-            further = step * min(1.01 * cut / max(far, TINY), 3.0)
-            if step < back:
-                further = min(further, step + max(0.5 * (back - step), cut))
-            step = min(further, longest)
-        ends = near[0], step
-        return float(root_scalar(lambda at: root(at) - cut, bracket=ends, rtol=HALF_OF_DIGITS).root)
+
+        def find(step: float) -> float:
+            """The step to the end of the interval, from a step to begin with."""
+            while (far := root(step)) < cut:
+                if step >= longest or far < 0.0:
+                    return np.inf
+                # The signed root is nearly linear in the parameter.
+                further = step * min(1.01 * cut / max(far, TINY), 3.0)
+                if step < back:
+                    further = min(further, step + max(0.5 * (back - step), cut))
+                step = min(further, longest)
+            return float(
+                root_scalar(
+                    lambda at: root(at) - cut, bracket=(near[0], step), rtol=HALF_OF_DIGITS
+                ).root
+            )
+
+        end = find(min(cut, longest))
+        # With several experts the maximum at the end may be another than the one followed.
+        for _ in range(inner.family.n_experts - 1):
+            if not np.isfinite(end):
+                break
+            here = inner.theta + sign * end * unit * row / (row @ row)
+            if not 0.0 <= climb(end, [here]) < cut - HALF_OF_DIGITS**0.5:
+                break
+            end = find(end)
+        return end
 
     return (theta - side(-1.0) * unit, theta + side(1.0) * unit), visited, unit
 

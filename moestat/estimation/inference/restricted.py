@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,9 @@ __all__ = [
     "minimise",
     "negative_log_likelihood",
 ]
+
+_STAGES = 4
+"""Number of steps on the way to the constraints, each of which ends at a maximum."""
 
 Curve = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """``f(phi)``: a value to be minimised, its gradient and Hessian."""
@@ -105,8 +109,10 @@ def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
     """Maximise the likelihood under linear constraints, such as equal slopes of two experts.
 
     Newton's method starts at the estimate, moved onto the constraints by the metric of the
-    information, and steps along them.  It finds the maximum that belongs to the estimate: whether
-    a higher one obeys the constraints is not searched for.
+    information, and steps along them.  With several experts, more than one maximum may obey the
+    constraints: the method also starts at the nearest point that obeys them, and follows the
+    maximum on the way from the estimate to the constraints; it returns the highest of these three.
+    There may be a higher one.
 
     Parameters
     ----------
@@ -146,11 +152,21 @@ def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
     rows[:, free] = (matrix @ np.array([inner.row(j) for j in range(inner.theta.size)]))[:, free]
     rows, tied = averaged(rows.T, inner.family.ties).T, differences(inner.family.ties, free)
     gap = matrix @ result.theta - value
-    spread = inner.covariance @ rows.T
-    start = inner.theta - spread @ np.linalg.solve(rows @ spread, gap)
     objective = negative_log_likelihood(inner.problem)
     lower, upper = inner.family.box_at(inner.theta)
-    theta, lowest, converged = minimise(objective, start, free, rows, lower, upper, tied)
+    spread = inner.covariance @ rows.T
+    to_constraints = [
+        -spread @ np.linalg.solve(rows @ spread, gap),
+        -rows.T @ np.linalg.solve(rows @ rows.T, gap),
+    ]
+    climb = partial(minimise, objective, free=free, rows=rows, lower=lower, upper=upper, tied=tied)
+    ends = [climb(inner.theta + move) for move in to_constraints[: inner.family.n_experts]]
+    if inner.family.n_experts > 1:
+        end = (inner.theta, np.inf, False)
+        for _ in range(_STAGES):
+            end = climb(end[0] + to_constraints[0] / _STAGES)
+        ends.append(end)
+    theta, lowest, converged = min(ends, key=lambda end: (not end[2], end[1]))
     llf = result.llf + objective(inner.theta)[0] - lowest
     if not converged:
         raise ValueError(
