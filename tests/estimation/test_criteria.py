@@ -160,7 +160,7 @@ def test_warnings_of_folds_are_issued_once_with_the_names_of_the_columns():
     _, of_folds = (str(one.message) for one in caught)
     assert of_folds.startswith("cross-validation of k = 1: 4 of 4 fits: the likelihood has no")
     assert "columns x, z" in of_folds
-    assert "no finite maximum (prior='weak' has one): 1" in str(found)
+    assert "the likelihood has no finite maximum (prior='weak' gives one): 1" in str(found)
 
 
 def test_modes_and_maxima_are_chosen_from_by_cross_validation_alone():

@@ -209,7 +209,7 @@ class Selection:
         open_ends = [key for key, fit_of in self.results.items() if fit_of._is_separated]
         if open_ends:
             keys = ", ".join(map(str, open_ends))
-            lines.append(f"no finite maximum (prior='weak' has one): {keys}")
+            lines.append(f"the likelihood has no finite maximum (prior='weak' gives one): {keys}")
         left_out = [key for key, sound in zip(self.results, self._sound, strict=True) if not sound]
         if left_out:
             keys = ", ".join(map(str, left_out))
