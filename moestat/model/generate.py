@@ -96,8 +96,11 @@ def sample(
     eta = family.predictors(vector, X)[atom, :, np.arange(n)].T
     with np.errstate(over="ignore", invalid="ignore"):
         y = family.likelihood.draw(eta, generator)
-    if np.isnan(prior).any() or not np.isfinite(family.likelihood.level(y)).all():
+    level = family.likelihood.level(y)
+    if np.isnan(prior).any() or not np.isfinite(level).all():
         raise ValueError("theta: responses there are beyond the range of float64")
+    if family.likelihood.counts and level.max(initial=0.0) >= 2.0**63:
+        raise ValueError("theta: counts there are beyond the range of 64-bit integers")
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
 
 

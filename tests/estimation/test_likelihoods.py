@@ -222,3 +222,26 @@ def test_responses_of_another_kind_are_one_clear_error():
     ):
         with pytest.raises(ValueError, match=match):
             moestat.fit(name, np.arange(3.0), y, n_experts=1)
+
+
+OF_COUNTS = [name for name, one in LIKELIHOODS.items() if one.counts and one.link is np.log]
+
+
+@pytest.mark.parametrize("name", OF_COUNTS)
+def test_laws_of_counts_that_float64_cannot_tell_apart_have_quantiles(name):
+    """The search for a quantile did not end, or gave NaN, and counts were drawn below 0."""
+    model = moestat.family(name, n_experts=1)
+    blocks = {key: np.zeros(value.shape) for key, value in model.blocks.items()}
+    if "phi" in blocks:
+        blocks["phi"] = np.full(blocks["phi"].shape, 1e-6)
+    for log_mean in (24.0, 30.0, 39.0):
+        theta = model.pack({**blocks, "b": [log_mean]})
+        law = model.likelihood.law(model.predictors(theta, np.zeros((1, 3)))[0])
+        chances = np.array([0.6, 0.9, 0.99])
+        quantiles = law.ppf(chances)
+        assert np.all(quantiles == np.floor(quantiles))
+        np.testing.assert_allclose(law.cdf(quantiles), chances, atol=1e-3)
+        _, y = moestat.sample(model, theta, n=20, rng=0)
+        assert np.all(y >= 0)
+    with pytest.raises(ValueError, match="theta: .* are beyond the range of"):
+        moestat.sample(model, model.pack({**blocks, "b": [70.0]}), n=20, rng=0)

@@ -12,8 +12,9 @@ import numpy as np
 from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
+from moestat.model.large_counts import MOST_COUNTS, draw_counts, negative_binomial
 from moestat.model.reference import log1p_exp
-from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts
+from moestat.model.responses import LEAST_PROBABILITY, draws, likelihood_of_counts
 
 
 @device
@@ -39,9 +40,16 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 1, n)."""
     from scipy.special import expit
-    from scipy.stats import nbinom
 
-    return nbinom(1.0, np.maximum(expit(-eta[..., 0, :]), LEAST_PROBABILITY))
+    return negative_binomial(1.0, np.maximum(expit(-eta[..., 0, :]), LEAST_PROBABILITY))
+
+
+def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Counts with the predictors `eta`, shape (1, n)."""
+    mean = np.exp(eta[0])
+    if (mean <= MOST_COUNTS).all():
+        return draws(law)(eta, rng)
+    return draw_counts(rng.gamma(1.0, mean), rng)
 
 
 def reference(predictors, blocks, y):
@@ -52,6 +60,7 @@ def reference(predictors, blocks, y):
 LIKELIHOOD = likelihood_of_counts(
     name="geometric",
     block=block,
+    draw=draw,
     reference=reference,
     spread=spread,
     law=law,

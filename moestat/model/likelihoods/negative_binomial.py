@@ -13,6 +13,7 @@ import numpy as np
 from moestat.base.types import Channel, FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
+from moestat.model.large_counts import draw_counts, negative_binomial
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts, varied
 
@@ -75,18 +76,16 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
-    from scipy.stats import nbinom
-
     mean = np.maximum(np.exp(eta[..., 0, :]), LEAST_PROBABILITY)
     # Where float64 cannot tell 1 + phi mean from 1, another phi moves shares by 1e-10 of them.
     phi = np.maximum(np.exp(eta[..., 1, :]), 1e-10 / mean)
-    return nbinom(1.0 / phi, np.maximum(1.0 / (1.0 + phi * mean), LEAST_PROBABILITY))
+    return negative_binomial(1.0 / phi, np.maximum(1.0 / (1.0 + phi * mean), LEAST_PROBABILITY))
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Counts with the predictors `eta`, shape (2, n): Poisson with gamma means."""
     phi = np.exp(eta[1])
-    return rng.poisson(rng.gamma(1.0 / phi, phi * np.exp(eta[0]))).astype(np.float64)
+    return draw_counts(rng.gamma(1.0 / phi, phi * np.exp(eta[0])), rng)
 
 
 def reference(predictors, blocks, y):

@@ -20,6 +20,7 @@ from moestat.base.types import Encoded, FloatArray, Law, Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
+from moestat.model.large_counts import draw_counts, poisson
 from moestat.model.random_intercept import with_random_intercept
 from moestat.model.responses import likelihood_of_counts
 
@@ -58,14 +59,12 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 1, n)."""
-    from scipy.stats import poisson
-
     return poisson(np.exp(eta[..., 0, :]))
 
 
 def draw(eta: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Counts with the predictors `eta`, shape (1, n)."""
-    return rng.poisson(np.exp(eta[0])).astype(np.float64)
+    return draw_counts(np.exp(eta[0]), rng)
 
 
 def reference(predictors, blocks, y):
