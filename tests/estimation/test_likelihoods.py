@@ -243,5 +243,28 @@ def test_laws_of_counts_that_float64_cannot_tell_apart_have_quantiles(name):
         np.testing.assert_allclose(law.cdf(quantiles), chances, atol=1e-3)
         _, y = moestat.sample(model, theta, n=20, rng=0)
         assert np.all(y >= 0)
-    with pytest.raises(ValueError, match="theta: .* are beyond the range of"):
+    with pytest.raises(ValueError, match=r"theta: .* are beyond the range of"):
         moestat.sample(model, model.pack({**blocks, "b": [70.0]}), n=20, rng=0)
+
+
+def test_quantiles_of_long_tails_are_counts_where_the_law_reaches_them():
+    """scipy's search did not end for quantiles of about 1e11."""
+    law_of = LIKELIHOODS["negative-binomial"].law
+    rng = np.random.default_rng(0)
+    eta = np.array([rng.uniform(-3.0, 25.0, 400), rng.uniform(-9.0, 9.0, 400)])
+    law, chances = law_of(eta), 1.0 - 10.0 ** rng.uniform(-9.0, -0.1, 400)
+    quantiles = law.ppf(chances)
+    assert np.all(quantiles == np.floor(quantiles))
+    assert np.all(law.sf(quantiles) <= (1.0 - chances) * (1.0 + 1e-6))
+    inside = (quantiles > 1.0) & (quantiles < 1e9)
+    assert np.all((law.sf(quantiles - 1.0) >= (1.0 - chances) * (1.0 - 1e-6))[inside])
+
+
+@pytest.mark.parametrize("phi", [1e-6, 1e-9, 1e-13])
+def test_quantiles_of_a_narrow_inverse_gaussian_are_nearly_normal(phi):
+    """They were up to eight standard deviations off, and 0 ended the process."""
+    law = LIKELIHOODS["inverse-gaussian"].law(np.array([[0.0], [np.log(phi)]]))
+    z = (law.ppf(np.array([0.1, 0.5, 0.9])) - 1.0) / np.sqrt(phi)
+    np.testing.assert_allclose(z, stats.norm.ppf([0.1, 0.5, 0.9]), atol=2.0 * np.sqrt(phi) + 1e-4)
+    tiny = LIKELIHOODS["inverse-gaussian"].law(np.array([[-800.0], [0.0]]))
+    assert tiny.ppf(np.array([0.5]))[0] == pytest.approx(0.0, abs=1e-200)

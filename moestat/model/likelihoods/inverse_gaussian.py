@@ -8,16 +8,23 @@ Source: McCullagh and Nelder (1989), Sec. 2.2 (Table 2.1).
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from moestat.base.types import Channel, FloatArray, Law, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.reference import HALF_LOG_2PI
-from moestat.model.responses import positive_likelihood, varied
+from moestat.model.responses import LEAST_PROBABILITY, positive_likelihood, varied
 
 _STEEPEST = 100.0
 """Predictors below -100 count as this: their means are out of reach, and products stay finite."""
+
+
+_NARROW = 1e-7
+"""Squared coefficient of variation below which the next term is 1e-7 of a standard deviation."""
 
 
 @device
@@ -52,10 +59,31 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 2, n)."""
+    mean, phi = np.exp(eta[..., 0, :]), np.exp(eta[..., 1, :])
+    return _distribution()(np.maximum(mean * phi, LEAST_PROBABILITY), scale=1.0 / phi)
+
+
+@cache
+def _distribution() -> Any:
+    """The distribution of scipy, with quantiles where it is narrow.
+
+    There the search of scipy stops at an absolute error, which is several standard deviations
+    below a squared coefficient of variation of 1e-10.
+    """
+    from scipy.special import ndtri
     from scipy.stats import invgauss
 
-    mean, phi = np.exp(eta[..., 0, :]), np.exp(eta[..., 1, :])
-    return invgauss(mean * phi, scale=1.0 / phi)
+    class InverseGaussian(type(invgauss)):
+        def _ppf(self, x: FloatArray, mu: FloatArray) -> FloatArray:
+            """Quantiles, of a narrow one from its cumulants.
+
+            Abramowitz and Stegun (1964), 26.2.49.
+            """
+            narrow, z, variation = mu < _NARROW, ndtri(x), np.sqrt(mu)
+            far = mu * (1.0 + variation * (z + 0.5 * variation * (z * z - 1.0)))
+            return np.where(narrow, far, super()._ppf(x, np.where(narrow, 1.0, mu)))
+
+    return InverseGaussian(a=0.0, name="invgauss")
 
 
 def reference(predictors, blocks, y):
