@@ -100,3 +100,36 @@ def test_numbers_do_not_depend_on_executor_workers_or_order(tmp_path, spec):
             stores.append(stored_numbers(store))
     assert {value["status"] for value in stores[0].values()} == {"done"}
     assert stores[0] == stores[1] == stores[2]
+
+
+def _drops(function, tasks, workers):
+    yield from (function(task) for place, task in enumerate(tasks) if place % 2)
+
+
+def _twice(function, tasks, workers):
+    for task in tasks:
+        yield from [function(task)] * 2
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (_drops, r"'own': no result of 6 cells, such as .*one result for each task"),
+        (_twice, r"'own': a second result of cell .*one result for each task"),
+    ],
+)
+def test_an_executor_has_one_result_for_each_task(tmp_path, spec, run, message):
+    """A sweep without some results began again, without end."""
+    own = Executor("own", run, task_seconds=0.0)
+    with create_store(tmp_path / "a.sqlite", spec) as store:
+        cells = open_cells(spec, store)
+        with pytest.raises(ValueError, match=message):
+            list(run_cells(spec, store, cells, executor=own, cell_function=exact_rate))
+
+
+def test_an_executor_may_return_a_list(tmp_path, spec):
+    own = Executor("own", lambda function, tasks, workers: [*map(function, tasks)], 0.0)
+    with create_store(tmp_path / "a.sqlite", spec) as store:
+        cells = open_cells(spec, store)
+        list(run_cells(spec, store, cells, executor=own, cell_function=exact_rate))
+        assert len(store.statuses()) == spec.n_cells

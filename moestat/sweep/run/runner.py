@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from moestat.sweep.spec.plan import Cell, Plan, plan_cells
 from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.record import FAILED, Record, record_of
 from moestat.sweep.store.store import Store
+
+R = TypeVar("R")
 
 CellFunction = Callable[[str, Cell], Record]
 
@@ -116,12 +119,12 @@ def run_cells(
         if cell_function is None:
             from moestat.sweep.run.cell import run_cell as cell_function
         function = partial(run_batch, cell_function, spec.text)
-    costs, flight = CostModel.from_sums(store.timings()), _Flight(store)
+    costs, flight = CostModel.from_sums(store.timings()), _Flight(store, chosen.name)
     task_seconds, at_least = chosen.task_seconds, chosen.cells_per_task
     while cells:
         lost: list[Cell] = []
         tasks = flight.watch(batches(cells, costs, task_seconds, workers, at_least))
-        results = chosen.run(function, tasks, workers)
+        results = _each(chosen.run(function, tasks, workers))
         with closing(results):
             for result in results:
                 if isinstance(result, Lost) and len(result.task) > 1:
@@ -133,15 +136,21 @@ def run_cells(
                 for record in records:
                     costs.add(record.curve, record.n, record.seconds)
                     yield record
+        flight.leave(lost)
         # A worker dies at one cell of a batch; each cell by itself tells which one.
         cells, task_seconds, at_least = lost, 0.0, 1
+
+
+def _each(results: Iterable[R]) -> Generator[R, None, None]:
+    """The results, of an executor that returns a list, too; closing it closes a generator."""
+    yield from results
 
 
 class _Flight:
     """The cells that workers have at the moment; the store's lock file tells readers."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._cells = store, dict[str, None]()
+    def __init__(self, store: Store, executor: str) -> None:
+        self._store, self._executor, self._cells = store, executor, dict[str, None]()
         self._counts: Counter[str] = Counter()
         self._began, self._busy = time.time(), 0.0
 
@@ -157,10 +166,24 @@ class _Flight:
     def land(self, records: Sequence[Record]) -> None:
         """Remove cells that have results."""
         for record in records:
+            if record.key not in self._cells:
+                raise ValueError(
+                    f"executor {self._executor!r}: a second result of cell {record.key}; its"
+                    " function must yield one result for each task"
+                )
             del self._cells[record.key]
             self._counts[record.curve] -= 1
             self._busy += record.seconds
         self._report()
+
+    def leave(self, lost: Sequence[Cell]) -> None:
+        """Check that all cells have results but those that are `lost`, which run again."""
+        missing = self._cells.keys() - {cell.key for cell in lost}
+        if missing:
+            raise ValueError(
+                f"executor {self._executor!r}: no result of {len(missing)} cells, such as"
+                f" {min(missing)}; its function must yield one result for each task"
+            )
 
     def _report(self) -> None:
         self._store.say(
