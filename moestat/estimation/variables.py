@@ -53,13 +53,18 @@ class Variables:
     # of those that experts or gate read; levels of a categorical one, None for a numeric one
     levels: dict[str, Labels | None]
     formula: Any = field(default=None, repr=False)
+    # inputs that do not change alone: of the sample of a source, which lacks the columns
+    bound: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
     def of(cls, rows: Data) -> Variables:
         """The variables of these rows."""
         if not rows.columns:
             names = rows.features or [f"x[{j}]" for j in range(rows.X.shape[1])]
-            return cls(dict(zip(names, rows.X.T, strict=True)), dict.fromkeys(names))
+            formula: Any = rows.formula
+            alone = formula.alone_in_terms() if formula and formula.names else names
+            columns = dict(zip(names, rows.X.T, strict=True))
+            return cls(columns, dict.fromkeys(names), bound=frozenset(names) - {*alone})
         values = dict(zip(rows.formula.names, rows.columns, strict=True))
         levels = {
             name: np.array([False, True]) if values[name].dtype.kind == "b" else known
@@ -78,9 +83,19 @@ class Variables:
         new = np.broadcast_to(np.asarray(value), self.values[name].shape)
         return self.inputs({**self.values, name: new})
 
+    def check_unbound(self, what: str) -> None:
+        """Raise if an input changes with others, as a term of a formula without its columns."""
+        if self.bound:
+            raise ValueError(
+                f"{what}: {', '.join(sorted(self.bound))} are terms of the formula, whose columns"
+                " the sample of a source lacks; fit a part of the data in memory"
+            )
+
     def name_of(self, feature: object) -> str:
         """The name of a variable that is given by name or number."""
-        names = [*self.levels]
+        names = [name for name in self.levels if name not in self.bound]
+        if not names and self.bound:
+            self.check_unbound("feature")
         if isinstance(feature, str) and feature in names:
             return feature
         if isinstance(feature, bool) or not isinstance(feature, int | np.integer):

@@ -397,3 +397,19 @@ def test_fits_of_a_selection_share_their_first_passes(frame, path):
         moestat.select("gaussian", "y ~ t | sex", data=together, k=(1, 2), **how)
     # The criterion icl of two experts takes one more pass.
     assert len(shared) <= len(alone) - 3 * 2 + 3
+
+
+def test_the_sample_of_a_source_changes_no_column_apart_from_its_terms(frame, tmp_path):
+    """Its marginal effects moved a factor and held the product; those in memory move both."""
+    frame.to_parquet(tmp_path / "rows.parquet")
+    path = str(tmp_path / "rows.parquet")
+    plain = moestat.fit_formula("y ~ t | t", path, n_experts=1, rng=0).at_sample()
+    assert plain.plot().get_xlabel() == "t"
+    whole = moestat.fit_formula("y ~ t | t", frame, n_experts=1, rng=0)
+    np.testing.assert_allclose(plain.get_margeff().effect, whole.get_margeff().effect, rtol=1e-5)
+    mixed = moestat.fit_formula("y ~ t + sex | 1", path, n_experts=1, rng=0).at_sample()
+    assert mixed.plot(feature="t").get_xlabel() == "t"
+    bent = moestat.fit_formula("y ~ t * sex | 1", path, n_experts=1, rng=0).at_sample()
+    for question in (mixed.get_margeff, bent.get_margeff, bent.plot):
+        with pytest.raises(ValueError, match="whose columns the sample of a source lacks"):
+            question()

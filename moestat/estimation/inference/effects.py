@@ -108,6 +108,7 @@ def _changes(
 ) -> Iterator[tuple[str, list[FloatArray], float | FloatArray]]:
     """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
     variables = Variables.of(result.rows)
+    variables.check_unbound("get_margeff")
     read = [*variables.levels]
     if variables.formula is None:
         read = [read[f] for f in result.family.read]
