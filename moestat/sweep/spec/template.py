@@ -70,7 +70,8 @@ def template(
     if not losses:
         raise SweepError(
             f"no Voronoi loss fits gate {model.gate.name!r} with expert {model.expert.name!r} and"
-            f" likelihood {likelihood!r}: docs/guide/losses.md says which fits which"
+            f" likelihood {likelihood!r}: the table of losses in the documentation says which fits"
+            " which"
         )
     others = " or ".join(map(_toml, losses[1:]))
     return _TEXT.format(
