@@ -19,7 +19,6 @@ __all__ = ["Along", "Variables"]
 _HALF_WIDTH = 0.35
 """Half the width of the line of a level in pictures; neighbouring levels have distance 1."""
 
-
 _EFFECT_POINTS = 50
 """Points of the curve of an average over rows, each of which takes a pass over them."""
 
@@ -94,7 +93,7 @@ class Variables:
     def name_of(self, feature: object) -> str:
         """The name of a variable that is given by name or number."""
         names = [name for name in self.levels if name not in self.bound]
-        if not names and self.bound:
+        if not names:
             self.check_unbound("feature")
         if isinstance(feature, str) and feature in names:
             return feature

@@ -260,7 +260,8 @@ class FormulaInputs:
         terms = {term for part in self.parts[:2] for term in part}
         used = [used_names(term, self.names, self._scope)[0] for term in terms]
         alone = [term[0][1] for term in terms if len(term) == 1 and term[0][0] == "lookup"]
-        return [n for n in alone if self.variables()[n] is None and sum(n in u for u in used) == 1]
+        levels = self.variables()
+        return [n for n in alone if levels[n] is None and sum(n in u for u in used) == 1]
 
     def response_in(self, given: Table, names: Sequence[str], several: bool) -> Column | Columns:
         """The response in a table of responses: by the names that the formula reads, or as it is.
