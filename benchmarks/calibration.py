@@ -8,8 +8,8 @@
 `collect` adds to results/calibration.jsonl.gz a line for each problem that is not there yet: five
 default calls with what their searches saw, and how high other looks came (sixty starts in the pool
 where calls are quick, and a start at the truth where the fit has as many experts).  `fit`
-estimates the coefficients of moestat/estimation/higher.py on the problems of odd numbers, judges
-them on those of even numbers, and writes results/calibration.md.
+estimates the coefficients of moestat/estimation/search/higher.py on the problems of odd numbers,
+judges them on those of even numbers, and writes results/calibration.md.
 
 A call that searched is read as if it had stopped after each of its searches, too: the coefficients
 are fitted to all of these stops, since a search decides by them where it stops.
@@ -49,10 +49,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import moestat
-from moestat.estimation.higher import covariates
 from moestat.estimation.rules import SAME_HEIGHT
-from moestat.estimation.runs import SearchRecord
-from moestat.estimation.searching import Agreement
+from moestat.estimation.search.agreement import Agreement
+from moestat.estimation.search.higher import covariates
+from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import GivenStarts
 from moestat.rates.plots import save_figure
 from moestat.rates.style import plain_axes, style

@@ -25,7 +25,7 @@ from statsmodels.tools.numdiff import approx_hess
 
 import moestat
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.estimators import MoERegressor
+from moestat.estimation.fitting.estimators import MoERegressor
 from moestat.estimation.inference import profile as profiles
 
 Row = tuple[str, str, str, str]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import moestat
-from moestat.estimation.inference.required import Merged, equal_experts
+from moestat.estimation.studies.required import Merged, equal_experts
 
 DESIGN = moestat.Uniform(-1, 1)
 

@@ -19,7 +19,7 @@ from results import FOLDER
 
 import moestat
 from moestat.datasets import load
-from moestat.estimation.rounding import step_of
+from moestat.estimation.data.rounding import step_of
 
 SEEDS, EXPERTS = 5, 3
 

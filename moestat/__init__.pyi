@@ -2,35 +2,38 @@
 
 from . import datasets as datasets, solvers as solvers
 from .estimation import starts as starts
-from .estimation.block_fits import fit_blocks as fit_blocks
-from .estimation.blocks import Blocks as Blocks
-from .estimation.comparison import compare as compare
-from .estimation.estimators import MoEClassifier as MoEClassifier, MoERegressor as MoERegressor
-from .estimation.fitting import fit as fit, fit_many as fit_many
-from .estimation.formula import fit_formula as fit_formula
+from .estimation.fitting.fit_blocks import fit_blocks as fit_blocks
+from .estimation.rows.blocks import Blocks as Blocks
+from .estimation.results.comparison import compare as compare
+from .estimation.fitting.estimators import (
+    MoEClassifier as MoEClassifier,
+    MoERegressor as MoERegressor,
+)
+from .estimation.fitting.fit import fit as fit, fit_many as fit_many
+from .estimation.fitting.fit_formula import fit_formula as fit_formula
 from .estimation.inference.bootstrap import bootstrap as bootstrap
 from .estimation.inference.dendrogram import dendrogram as dendrogram
-from .estimation.inference.em_test import em_test as em_test
-from .estimation.inference.lasso import lasso_path as lasso_path
+from .estimation.studies.em_test import em_test as em_test
+from .estimation.studies.lasso import lasso_path as lasso_path
 from .estimation.inference.nested import lr_test as lr_test, score_test as score_test
-from .estimation.inference.order import bootstrap_lrt as bootstrap_lrt
+from .estimation.studies.order import bootstrap_lrt as bootstrap_lrt
 from .estimation.inference.profile import profile as profile
-from .estimation.inference.required import required_n as required_n
+from .estimation.studies.required import required_n as required_n
 from .estimation.inference.restricted import (
     RestrictedFit as RestrictedFit,
     fit_constrained as fit_constrained,
 )
-from .estimation.inference.selection import select as select
-from .estimation.inference.stepwise import stepwise as stepwise
-from .estimation.likelihood import (
+from .estimation.studies.selection import select as select
+from .estimation.studies.stepwise import stepwise as stepwise
+from .estimation.fitting.likelihood import (
     gate_probabilities as gate_probabilities,
     hessian as hessian,
     log_likelihood as log_likelihood,
     responsibilities as responsibilities,
     score as score,
 )
-from .estimation.priors import Prior as Prior
-from .estimation.results import load as load
+from .estimation.data.priors import Prior as Prior
+from .estimation.results.results import load as load
 from .metrics import losses as losses
 from .metrics.distances import (
     hellinger as hellinger,

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.job import FitJob
+from moestat.estimation.results.results import MoEResults
 
 WELL_CONDITIONED = {
     # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.
@@ -54,7 +55,7 @@ def compact_fit(family, X, y, rng=0, sample_weight=None, **options):
     )
     if isinstance(result, Exception):
         raise result
-    return result
+    return MoEResults.of(result)
 
 
 # Two lines that cross, as in the experiments on competition.

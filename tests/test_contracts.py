@@ -16,9 +16,9 @@ from scipy.stats import norm
 
 import moestat
 from moestat.base.registry import Registry, UnknownNameError
-from moestat.estimation.data import Data
+from moestat.estimation.data.data import Data
 from moestat.estimation.inference.diagnostics import quantile_residuals
-from moestat.estimation.results import MoEResults
+from moestat.estimation.results.results import MoEResults
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import LOSSES
 from moestat.model.activations import ACTIVATIONS, REFERENCES

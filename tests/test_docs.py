@@ -20,8 +20,8 @@ import moestat
 from moestat.estimation.inference.bootstrap import BootstrapResult
 from moestat.estimation.inference.prediction import Prediction
 from moestat.estimation.inference.profile import Profile
-from moestat.estimation.results import MoEResults
-from moestat.estimation.summary import Summary
+from moestat.estimation.results.results import MoEResults
+from moestat.estimation.results.summary import Summary
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS

@@ -105,7 +105,7 @@ def test_the_library_knows_no_paper():
     assert naming == []
 
 
-# Floors inside two rooms, from the ground up.
+# Floors inside three rooms, from the ground up.
 SOLVERS = [
     {"rules"},
     {"needs", "groups", "metric", "spring", "squares"},
@@ -130,7 +130,25 @@ SWEEP = [
 ]
 
 
-@pytest.mark.parametrize(("place", "inside"), [("solvers", SOLVERS), ("sweep", SWEEP)])
+ESTIMATION = [
+    {"rules", "progress", "tables", "storage"},
+    {"reading"},
+    {"data"},
+    {"rows"},
+    {"starts"},
+    {"search"},
+    {"fit"},
+    {"inference"},
+    {"results"},
+    {"fitting"},
+    {"studies"},
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "inside"),
+    [("solvers", SOLVERS), ("sweep", SWEEP), ("estimation", ESTIMATION)],
+)
 def test_rooms_inside_import_downward(place, inside):
     floors = {name: level for level, members in enumerate(inside) for name in members}
     upward = []

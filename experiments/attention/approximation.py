@@ -10,9 +10,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, as_generator, positive_int
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.job import FitJob
 from moestat.estimation.starts import StartRule, TruthStarts
 from moestat.metrics.distances import regression_error
 from moestat.model.designs import Design

@@ -10,10 +10,10 @@ import numpy as np
 
 from experiments.floors_search.pool import KINDS, draw_start
 from moestat.base.types import FloatArray
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
-from moestat.estimation.results import MoEResults
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.fitted import Fitted
+from moestat.estimation.fit.job import FitJob
 from moestat.estimation.starts import GivenStarts
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import cell_errors, make_loss, voronoi_terms
@@ -61,7 +61,7 @@ def search(spec: Spec, cell: Cell) -> dict[str, object]:
     solver, cores = make_solver(dict(curve.solver)), Cores(1)
     base = truth.family.log_density(truth.theta, X, y)
 
-    def fitted_from(starts: Sequence[Any]) -> list[tuple[float, MoEResults]]:
+    def fitted_from(starts: Sequence[Any]) -> list[tuple[float, Fitted]]:
         draws = np.random.default_rng(cell.fit_seed).spawn(1)[0]  # as the sweep draws its starts
         data = Data.of(fitted, X, y, weight)
         jobs = [FitJob(fitted, data, solver, rules, draws) for rules in starts]
@@ -98,12 +98,12 @@ def search(spec: Spec, cell: Cell) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _height(end: MoEResults, X: FloatArray, y: Any, weight: FloatArray, base: FloatArray) -> float:
+def _height(end: Fitted, X: FloatArray, y: Any, weight: FloatArray, base: FloatArray) -> float:
     """Log-likelihood over that of the truth, without the rounding of either."""
     return math.fsum(weight * (end.family.log_density(end.params, X, y) - base))
 
 
-def _cells(spec: Spec, cell: Cell, end: MoEResults) -> list[dict[str, object]]:
+def _cells(spec: Spec, cell: Cell, end: Fitted) -> list[dict[str, object]]:
     """Size and largest errors of each Voronoi cell of several atoms."""
     curve = spec.curve(cell.curve)
     truth, target = spec.scored(curve), spec.target(curve)

@@ -18,9 +18,9 @@ import numpy as np
 
 import moestat
 from experiments.folders import EXPERIMENTS, FIGURES
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.job import FitJob
 from moestat.estimation.starts import TruthStarts
 from moestat.metrics.losses import make_loss
 from moestat.model.designs import Design

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moestat.estimation.block_sums import added, sum_in_tree, sum_on_workers
+from moestat.estimation.rows.sums import added, sum_in_tree, sum_on_workers
 from moestat.solvers.problem import ValueGradient
 
 

@@ -11,7 +11,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_blocks
 from moestat.base.warnings import AliasedWarning, ConstantColumnWarning, MisfitWarning
-from moestat.estimation.searching import search_of
+from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Problem, Sample
 
@@ -91,7 +91,7 @@ def test_misfits_are_looked_for_in_the_sample(rows):
 
 
 def test_experts_of_few_rows_are_counted_on_all_rows(rows, monkeypatch):
-    monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 800)
     X, y = rows
     found = fit_blocks("gaussian", Blocks.from_arrays(X, y, rows=900), n_experts=2, rng=0)
     assert "FewRowsWarning" not in found.kinds
@@ -108,7 +108,7 @@ def test_weights_are_counts(rows):
 
 def test_the_result_depends_on_neither_threads_nor_the_sample(rows, monkeypatch):
     X, y = rows
-    monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 800)
     blocks = Blocks.from_arrays(X, y, rows=700)
     found = [fit_blocks("gaussian", blocks, n_experts=2, rng=3, threads=t) for t in (1, 3)]
     assert np.array_equal(found[0].theta, found[1].theta)

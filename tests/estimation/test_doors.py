@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import moestat
-from moestat.estimation.searching import search_of
+from moestat.estimation.search.agreement import search_of
 from moestat.model import designs
 from moestat.rates import local_slopes
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import moestat
-from moestat.estimation.inference.em_test import _limit, _shares, em_test, make_kernel
+from moestat.estimation.studies.em_test import _limit, _shares, em_test, make_kernel
 
 LAWS = {
     "poisson": (1.0, lambda m: stats.poisson(m)),

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import moestat
 from moestat.base.warnings import ConstantColumnWarning
-from moestat.estimation.estimators import MoEClassifier, MoERegressor
+from moestat.estimation.fitting.estimators import MoEClassifier, MoERegressor
 from moestat.estimation.starts import RandomStarts
 from moestat.solvers import Newton
 

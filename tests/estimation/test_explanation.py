@@ -12,7 +12,7 @@ import pytest
 
 import moestat
 from moestat.base import warnings as kinds
-from moestat.estimation.explanation import ADVICE
+from moestat.estimation.fit.explanation import ADVICE
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "warnings.md"
 

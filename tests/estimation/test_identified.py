@@ -205,7 +205,7 @@ def test_a_separation_names_column_class_and_prior():
 
 
 def test_warnings_of_estimators_point_at_the_line_of_the_user():
-    from moestat.estimation.estimators import MoEClassifier
+    from moestat.estimation.fitting.estimators import MoEClassifier
 
     x = np.r_[np.linspace(-2, -0.1, 20), np.linspace(0.1, 2, 20)][:, None]
     with pytest.warns(SeparationWarning) as caught:
@@ -474,7 +474,7 @@ def test_ratios_are_of_fits_to_the_same_data():
 
 
 def test_required_rows_are_those_of_a_regression(monkeypatch):
-    import moestat.estimation.inference.required as module
+    import moestat.estimation.studies.required as module
 
     monkeypatch.setattr(module, "REQUIRED", module.REQUIRED._replace(batches=1))
     F = moestat.family("gaussian", gate="softmax", n_experts=1)

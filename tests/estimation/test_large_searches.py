@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation import runs
-from moestat.estimation.runs import SearchRecord
-from moestat.estimation.searching import Race, search_of
+from moestat.estimation.search import runs
+from moestat.estimation.search.agreement import Race, search_of
+from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Objective, Problem, Sample
 

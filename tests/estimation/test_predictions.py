@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import moestat
-from moestat.estimation.inference.delta import gradients, predictions
-from moestat.estimation.searching import search_of
+from moestat.estimation.fit.delta import gradients, predictions
+from moestat.estimation.search.agreement import search_of
 from tests.kinds import KINDS, REGRESSION, kind_id, known, make, random_theta
 
 

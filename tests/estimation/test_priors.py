@@ -12,7 +12,7 @@ from statsmodels.tools.numdiff import approx_hess
 import moestat
 from moestat import Prior
 from moestat.base.warnings import SeparationWarning
-from moestat.estimation.estimators import MoEClassifier, MoERegressor
+from moestat.estimation.fitting.estimators import MoEClassifier, MoERegressor
 from moestat.model.units import DataUnits
 from moestat.solvers import EM
 from moestat.solvers.newton import Newton

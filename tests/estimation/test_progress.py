@@ -111,7 +111,7 @@ def test_a_start_that_time_has_stopped_counts_where_it_is_higher(monkeypatch):
     fits = [each for each in fits if each.certificate.certified]
     low, high = (choose(fits, key=lambda each: each.llf) for choose in (min, max))
     assert high.llf > low.llf + 0.1
-    from moestat.estimation import batches
+    from moestat.estimation.fit import batches
 
     kept = batches.attempt
 
@@ -136,7 +136,7 @@ def test_of_several_starts_those_that_have_ended_count(monkeypatch):
     """The signal comes when one start has ended and others have not."""
     F = moestat.family("gaussian", gate="softmax", n_experts=2)
     best = moestat.fit(F, x, y, rng=0)
-    from moestat.estimation import batches
+    from moestat.estimation.fit import batches
 
     kept = batches.attempt
 
@@ -190,7 +190,7 @@ def test_a_selection_has_the_models_so_far(how):
 
 def test_estimators_do_not_answer_so_that_searches_over_them_end():
     pytest.importorskip("sklearn")
-    from moestat.estimation.estimators import MoERegressor
+    from moestat.estimation.fitting.estimators import MoERegressor
 
     with interrupted_at("search 1 of"), pytest.raises(KeyboardInterrupt):
         MoERegressor(4, random_state=0).fit(x[:, None], y)

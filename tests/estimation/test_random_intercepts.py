@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import expit
 
 import moestat
-from moestat.estimation.groups import arranged, encoded_rows
+from moestat.estimation.data.groups import arranged, encoded_rows
 from moestat.kernels.atom import WORK_ROWS
 from moestat.model import random_intercept
 from moestat.model.joint import as_likelihood

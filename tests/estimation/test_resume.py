@@ -35,7 +35,7 @@ def rows():
 @pytest.fixture(autouse=True)
 def small_samples(monkeypatch):
     """The sample is smaller than the rows, so that climbs on all rows take some passes."""
-    monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 700)
+    monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 700)
 
 
 class Reading:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import moestat
 from moestat.base.warnings import BoundWarning, MoEWarning
-from moestat.estimation.inference import order
-from moestat.estimation.rounding import step_of
+from moestat.estimation.data.rounding import step_of
+from moestat.estimation.studies import order
 
 ignored = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
 

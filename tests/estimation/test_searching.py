@@ -8,9 +8,10 @@ from statsmodels import datasets
 
 import moestat
 from moestat.base.warnings import DisagreementWarning
-from moestat.estimation import neighbours, searching
 from moestat.estimation.rules import SEARCH
-from moestat.estimation.searching import (
+from moestat.estimation.search import agreement as searching
+from moestat.estimation.search import neighbours
+from moestat.estimation.search.agreement import (
     Agreement,
     Moves,
     Pool,

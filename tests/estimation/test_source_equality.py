@@ -25,8 +25,8 @@ GROUPS = 300
 @pytest.fixture(autouse=True)
 def lazy_frames_are_sources(monkeypatch):
     """Lazy frames of any size are read in parts, as long ones are, and slices are short."""
-    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", 0)
-    monkeypatch.setattr("moestat.estimation.sources._SLICE", 211)
+    monkeypatch.setattr("moestat.estimation.rows.sources.SAMPLED", 0)
+    monkeypatch.setattr("moestat.estimation.rows.sources._SLICE", 211)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_a_formula_has_the_same_fit_on_every_source(name, kind, folder, in_memor
 
 
 def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, monkeypatch):
-    monkeypatch.setattr("moestat.estimation.jobs.MANY", 1)
+    monkeypatch.setattr("moestat.estimation.fit.job.MANY", 1)
     for formula, options in (FORMULAS["rows"], ("y ~ t + sex | sex", {"equal": {"a": [["sex"]]}})):
         same(fitted(formula, folder, options), fitted(formula, frame, options))
 
@@ -164,9 +164,9 @@ def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, 
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
-    monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 500)
-    monkeypatch.setattr("moestat.estimation.source_fits.SAMPLED", 500)
-    monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 37)
+    monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 500)
+    monkeypatch.setattr("moestat.estimation.fitting.fit_source.SAMPLED", 500)
+    monkeypatch.setattr("moestat.estimation.fitting.fit_source._PIECE", 37)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_groups_with_missing_rows_at_the_border_of_parts(frame, tmp_path):
 
 
 def test_groups_that_are_split_over_parts_are_refused_by_name(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("moestat.estimation.source_groups._MOST_MOVED", 100)
+    monkeypatch.setattr("moestat.estimation.rows.source_groups._MOST_MOVED", 100)
     mixed = frame.sample(frac=1.0, random_state=0)
     mixed.to_parquet(tmp_path / "rows.parquet", row_group_size=400)
     message = (

@@ -12,7 +12,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_blocks, fit_formula
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.inference import cross_validation, selection
+from moestat.estimation.studies import cross_validation, selection
 
 pytest.importorskip("pyarrow")
 

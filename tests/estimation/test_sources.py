@@ -26,7 +26,7 @@ N = 3000
 @pytest.fixture(autouse=True)
 def lazy_frames_are_sources(monkeypatch):
     """Lazy frames of any size are read in parts here, as long ones are."""
-    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", 0)
+    monkeypatch.setattr("moestat.estimation.rows.sources.SAMPLED", 0)
 
 
 @pytest.fixture(scope="module")
@@ -173,9 +173,9 @@ def test_missing_rows_are_dropped_and_counted_or_refused_as_in_memory(gaps):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
-    monkeypatch.setattr("moestat.estimation.block_rows.SAMPLED", 800)
-    monkeypatch.setattr("moestat.estimation.source_fits.SAMPLED", 800)
-    monkeypatch.setattr("moestat.estimation.source_fits._PIECE", 170)
+    monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.fitting.fit_source.SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.fitting.fit_source._PIECE", 170)
 
 
 @pytest.mark.parametrize("kind", each_run(["folder", "polars", "dask"], ["folder"]))
@@ -351,7 +351,7 @@ def test_a_corrupt_row_group_is_named_and_columns_that_are_not_named_are_not_rea
 def test_a_file_that_changes_between_passes_is_refused(how, frame, tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path)
-    from moestat.estimation import source_fits
+    from moestat.estimation.fitting import fit_source as source_fits
 
     survey = source_fits._survey
 
@@ -416,7 +416,7 @@ def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         assert not fit_formula(formula, lazy, **how).has_rows
-    monkeypatch.setattr("moestat.estimation.sources.SAMPLED", N)
+    monkeypatch.setattr("moestat.estimation.rows.sources.SAMPLED", N)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MoEWarning)
         result = fit_formula(formula, lazy, **how)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.searching import search_of
+from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts, RandomStarts
 from moestat.solvers import MomentSquares, Newton
 from moestat.solvers.problem import Problem

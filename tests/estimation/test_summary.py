@@ -176,8 +176,8 @@ def test_a_first_summary_loads_no_tables():
 
 
 def test_thresholds_belong_to_their_expert_and_are_called_by_their_class():
-    from moestat.estimation.data import Data
-    from moestat.estimation.naming import named_terms
+    from moestat.estimation.data.data import Data
+    from moestat.estimation.data.naming import named_terms
 
     family = moestat.family("ordinal", gate="softmax", n_experts=1, n_classes=4)
     grades = np.array(["low", "mid", "high", "top"])

@@ -21,8 +21,8 @@ from moestat.base.warnings import (
     SeparationWarning,
     UnitsWarning,
 )
-from moestat.estimation.searching import search_of
-from moestat.estimation.standardise import _residual_share
+from moestat.estimation.fit.standardise import _residual_share
+from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts
 from moestat.model.designs import Uniform
 from moestat.model.units import Coordinates, DataUnits, closed_part

@@ -25,7 +25,7 @@ from moestat.base.warnings import (
     MoEWarning,
     SeparationWarning,
 )
-from moestat.estimation.results import load
+from moestat.estimation.results.results import load
 from tests import oracle
 from tests.laws.cases import Case, RefusedError, is_plain
 from tests.laws.questions import ABOUT_ROWS, OTHERS, OWN, SAME, numbers, response_of

@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
-from moestat.estimation.inference import selection
+from moestat.estimation.data import data
+from moestat.estimation.fit import doubts
+from moestat.estimation.fit import job as jobs
+from moestat.estimation.fitting import estimators
+from moestat.estimation.fitting import fit_source as source_fits
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.results import predicting, results
+from moestat.estimation.studies import selection
 from moestat.model.family import Family
 from tests.kinds import each_run
 from tests.laws.cases import Case, Member, _fitted
@@ -157,7 +162,7 @@ def test_a_law_sees_it(mutation, monkeypatch):
     _fitted.cache_clear()
     if changed is None:
         monkeypatch.setattr(
-            "moestat.estimation.rows._by_names", lambda y, known, names: y.iloc[:, ::-1]
+            "moestat.estimation.data.rows._by_names", lambda y, known, names: y.iloc[:, ::-1]
         )
     else:
         monkeypatch.setattr(place, name, changed)

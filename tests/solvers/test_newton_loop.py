@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.priors import Prior
+from moestat.estimation.data.priors import Prior
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Run, Sample
 from moestat.solvers.trust_region.newton_loop import newton_steps

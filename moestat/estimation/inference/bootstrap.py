@@ -13,9 +13,7 @@ from moestat.base.door import door, doors
 from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
-from moestat.estimation.block_passes import Passes
-from moestat.estimation.block_rows import BlockRows
-from moestat.estimation.groups import grouped_labels
+from moestat.estimation.data.groups import grouped_labels
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
@@ -25,13 +23,15 @@ from moestat.estimation.inference.resampling import (
     reweighted_samples,
 )
 from moestat.estimation.progress import reported
+from moestat.estimation.rows.block_rows import BlockRows
+from moestat.estimation.rows.passes import Passes
 from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.tables import labelled, significant
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = ["BOOTSTRAPS", "BootstrapResult", "bootstrap"]
 
@@ -259,7 +259,7 @@ class BootstrapResult:
 
 @door()
 def bootstrap(
-    result: MoEResults,
+    result: Fitted,
     n_resamples: int = 500,
     kind: str = "pairs",
     *,

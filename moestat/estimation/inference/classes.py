@@ -8,20 +8,20 @@ import numpy as np
 from scipy.special import expit, logit
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.groups import Grouping
-from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach, of_experts
+from moestat.estimation.data.groups import Grouping
+from moestat.estimation.fit.delta import COMPLEX_STEP, normal_reach, of_experts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
     from moestat.model.family import Family
 
 __all__ = ["classes"]
 
 
 def _shares_and_means(
-    result: MoEResults,
+    result: Fitted,
     family: Family,
     theta: FloatArray,
     units: tuple[IntArray, FloatArray],
@@ -41,7 +41,7 @@ def _shares_and_means(
     return unit_probabilities @ mass / mass.sum(), mean
 
 
-def classes(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame:
+def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     """Sizes and means with standard errors by the delta method, see `MoEResults.classes`."""
     import pandas as pd
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
-from moestat.estimation.groups import Grouping
+from moestat.estimation.data.groups import Grouping
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["ASSIGNMENTS", "FirstStep", "assigned", "classification_errors", "first_step"]
@@ -78,7 +78,7 @@ def _probabilities(inner: InnerFit, theta: FloatArray) -> tuple[FloatArray, Floa
     return prior[:, units].T, posterior[:, units].T
 
 
-def first_step(result: MoEResults) -> FirstStep:
+def first_step(result: Fitted) -> FirstStep:
     """The first step of a `MoEResults` with two experts or more."""
     if result.family.is_regression or result.family.n_experts < 2:
         what = "is a regression function" if result.family.is_regression else "has one expert"

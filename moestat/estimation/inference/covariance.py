@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from moestat.base.types import FloatArray, Labels
-from moestat.estimation.groups import grouped_labels
+from moestat.estimation.data.groups import grouped_labels
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.metrics.information import (
     expected_information,
@@ -22,7 +22,7 @@ from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Sample
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = [
     "KINDS",
@@ -203,7 +203,7 @@ def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     return (scores * data.units[:, None]).T @ scores
 
 
-def check_kind_of_covariance(result: MoEResults, kind: str, groups: object, strata: object) -> bool:
+def check_kind_of_covariance(result: Fitted, kind: str, groups: object, strata: object) -> bool:
     """Whether the kind is not "observed"; raise for arguments that the kind does not take."""
     if groups is not None and kind not in ("cluster", "survey"):
         raise ValueError(f"groups are for cov_type 'cluster' or 'survey', got cov_type {kind!r}")
@@ -217,7 +217,7 @@ def check_kind_of_covariance(result: MoEResults, kind: str, groups: object, stra
 
 
 def robust_covariance(
-    result: MoEResults, kind: str, groups: Labels | None = None, strata: Labels | None = None
+    result: Fitted, kind: str, groups: Labels | None = None, strata: Labels | None = None
 ) -> FloatArray | None:
     """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
     if not check_kind_of_covariance(result, kind, groups, strata):

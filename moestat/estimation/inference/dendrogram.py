@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from moestat.base.door import door
 from moestat.base.figures import new_axes
 from moestat.base.types import FloatArray
-from moestat.estimation.fitted import Fitted
+from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family, check_family
 from moestat.solvers.rules import TINY
@@ -20,7 +20,6 @@ from moestat.solvers.rules import TINY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from moestat.estimation.results import MoEResults
 
 __all__ = ["Dendrogram", "dendrogram", "has_dendrogram"]
 
@@ -102,7 +101,7 @@ def has_dendrogram(family: Family) -> bool:
 
 @door()
 def dendrogram(
-    family: Family | MoEResults,
+    family: Family | Fitted,
     theta: ArrayLike | None = None,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,

@@ -10,8 +10,8 @@ from scipy import special
 
 from moestat.base.types import FloatArray
 from moestat.base.warnings import DependentRowsWarning, MoEWarning
-from moestat.estimation.data import Data
-from moestat.estimation.groups import Grouping, encoded_rows, grouping_of
+from moestat.estimation.data.data import Data
+from moestat.estimation.data.groups import Grouping, encoded_rows, grouping_of
 from moestat.estimation.inference.diagnostics import expert_residuals
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
@@ -20,7 +20,7 @@ from moestat.solvers.groups import group_sums
 from moestat.solvers.rules import TINY
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = ["bounded", "dependence_in_groups", "dependence_in_selection"]
 
@@ -39,7 +39,7 @@ def bounded(residuals: FloatArray) -> FloatArray:
 
 
 def dependence_in_groups(
-    result: MoEResults, rows: Data | None = None
+    result: Fitted, rows: Data | None = None
 ) -> list[tuple[type[MoEWarning], str]]:
     """A warning if rows of a group are correlated given their expert, of a result with groups.
 
@@ -110,7 +110,7 @@ def dependence_in_groups(
 
 
 def dependence_in_selection(
-    fits: Sequence[MoEResults], chosen: MoEResults
+    fits: Sequence[Fitted], chosen: Fitted
 ) -> list[tuple[type[MoEWarning], str]]:
     """A warning if groups differ within an expert of the chosen one of several fits.
 
@@ -150,7 +150,7 @@ def _cure(family: Family) -> str:
     return "Do not read experts as classes. "
 
 
-def _gain_of_intercepts(result: MoEResults) -> float:
+def _gain_of_intercepts(result: Fitted) -> float:
     """A lower bound of twice the gain in log-likelihood by random intercepts of groups.
 
     The variance of the intercepts is ``rho s_i^2`` in the normal expert i, the experts' variances

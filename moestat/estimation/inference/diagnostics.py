@@ -27,8 +27,7 @@ from moestat.solvers.rules import BELOW_ONE
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 
 if TYPE_CHECKING:
-    from moestat.estimation.fitted import Fitted
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = [
     "Influence",
@@ -42,25 +41,20 @@ __all__ = [
 
 @door()
 def quantile_residuals(
-    family: Family | MoEResults,
-    theta: ArrayLike | None = None,
-    X: ArrayLike | TableLike | None = None,
-    y: ArrayLike | None = None,
+    family: Family,
+    theta: ArrayLike,
+    X: ArrayLike | TableLike,
+    y: ArrayLike,
     rng: Seed = None,
 ) -> FloatArray:
     """Randomised quantile residuals, standard normal if the model is true.
 
     ``r = Phi^-1(F(y | x))`` for a continuous response; for classes and counts u in place of F is
-    uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).  Given a result, they
-    are those of its data, or of X and y, which are read as its data were.
+    uniform between ``F(y - 1 | x)`` and ``F(y | x)`` (Dunn and Smyth 1996).
     """
     from scipy.special import ndtri
 
-    if not isinstance(family, Family):
-        return family.quantile_residuals(rng, X=X, y=y)
     check_likelihood("quantile_residuals", family)
-    if theta is None or y is None:
-        raise ValueError("theta, X and y must be given with a family")
     design = as_design(X, family.n_features).T
     if family.likelihood.support is None:
         weight = family.gate_probabilities(theta, design).T

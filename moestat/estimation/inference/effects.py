@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.data.variables import Variables
+from moestat.estimation.fit.delta import gradients, normal_reach
 from moestat.estimation.inference.constraints import equations, linear_constraints
-from moestat.estimation.inference.delta import gradients, normal_reach
-from moestat.estimation.variables import Variables
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.predicting import Predicting
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["Effects", "marginal_effects", "t_test"]
@@ -72,7 +72,7 @@ class Effects:
         return self.summary_frame().to_string(float_format="{:.4g}".format)
 
 
-def t_test(result: Predicting, constraints: str) -> Effects:
+def t_test(result: Fitted, constraints: str) -> Effects:
     """Tests of linear functions of parameters one by one, see `MoEResults.t_test`."""
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     error = np.sqrt(np.diag(result._spread(matrix)))
@@ -80,7 +80,7 @@ def t_test(result: Predicting, constraints: str) -> Effects:
     return Effects(names, matrix @ result.theta, error, value)
 
 
-def marginal_effects(result: Predicting, dummy: bool = False) -> Effects:
+def marginal_effects(result: Fitted, dummy: bool = False) -> Effects:
     """Average effects of inputs on predictions, see `MoEResults.get_margeff`."""
     weight = result.weight / result.weight.sum()
     family, theta = result.family, result.theta
@@ -104,7 +104,7 @@ def marginal_effects(result: Predicting, dummy: bool = False) -> Effects:
 
 
 def _changes(
-    result: Predicting, dummy: bool
+    result: Fitted, dummy: bool
 ) -> Iterator[tuple[str, list[FloatArray], float | FloatArray]]:
     """Changes of the variables of the data: names, inputs (n, d) before and after, and widths."""
     variables = Variables.of(result.rows)

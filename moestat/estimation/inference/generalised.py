@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from moestat.base.types import FloatArray
-from moestat.estimation.inference.delta import gradients
+from moestat.estimation.fit.delta import gradients
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
@@ -24,7 +24,7 @@ from moestat.solvers.squares import profile_log_likelihood
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.criteria import Criteria
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = [
     "RegressionInfluence",
@@ -114,7 +114,7 @@ class Units:
         return float(self.weight @ self.pearson**2) / degrees
 
 
-def units(result: Criteria, name: str) -> Units:
+def units(result: Fitted, name: str) -> Units:
     """Responses and means of a fit of one expert; `name` is the statistic, for error messages."""
     family, likelihood = result.family, result.family.likelihood
     if likelihood.parts:
@@ -185,7 +185,7 @@ class RegressionInfluence:
         return pd.DataFrame(columns, index=self.index)
 
 
-def influence_of_regression(result: Criteria) -> RegressionInfluence:
+def influence_of_regression(result: Fitted) -> RegressionInfluence:
     """Leverage and Cook's distances of a fit of one expert, see `MoEResults.get_influence`."""
     fitted_units = units(result, "get_influence")
     family, X = result.family, result.rows.X
@@ -205,7 +205,7 @@ def influence_of_regression(result: Criteria) -> RegressionInfluence:
     return RegressionInfluence(leverage, resid, distance, result._inputs().index)
 
 
-def null_log_likelihood(result: Criteria) -> float:
+def null_log_likelihood(result: Fitted) -> float:
     """The largest log-likelihood of one expert without inputs, on the rows of a fit.
 
     The offset is kept.  Parameters of the likelihood, such as a variance, are estimated with the

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
-from moestat.estimation.groups import encoded_rows
-from moestat.estimation.inference.identified import Identified, channel_metric, gap_places
-from moestat.estimation.priors import data_units
+from moestat.estimation.data.groups import encoded_rows
+from moestat.estimation.data.priors import data_units
+from moestat.estimation.fit.identified import Identified, channel_metric, gap_places
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
@@ -19,7 +19,7 @@ from moestat.solvers.rules import ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
 if TYPE_CHECKING:
-    from moestat.estimation.fitted import Fitted
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = [
     "InnerFit",

@@ -17,19 +17,19 @@ from moestat.base.warnings import (
     MisfitWarning,
     MoEWarning,
 )
-from moestat.estimation.data import Data
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.identified import Identified
+from moestat.estimation.fit.relabel import mean_weights
 from moestat.estimation.inference.dependence import bounded, dependence_in_groups
 from moestat.estimation.inference.diagnostics import quantile_residuals
-from moestat.estimation.inference.identified import Identified
 from moestat.estimation.reading.hints import FEW_LEVELS
-from moestat.estimation.relabel import mean_weights
 from moestat.estimation.rules import ALARM
 from moestat.model.family import Family
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers.rules import TINY
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["Misfit", "misfits", "misfits_in"]
@@ -105,7 +105,7 @@ class _Checked:
         return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, names[:5]))}{more}"
 
 
-def misfits(result: MoEResults) -> list[Misfit]:
+def misfits(result: Fitted) -> list[Misfit]:
     """Warnings about rows that the fitted distribution does not describe.
 
     Outliers and long tails, few values or a spike of a real response, more zeros or another
@@ -122,7 +122,7 @@ def misfits(result: MoEResults) -> list[Misfit]:
     return misfits_in(result, result.rows)
 
 
-def misfits_in(result: MoEResults, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
+def misfits_in(result: Fitted, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
     """The warnings of `misfits` for rows that may be a sample of those of the fit.
 
     `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
@@ -383,7 +383,7 @@ def _count_copies(fit: _Checked, lead: IntArray) -> int:
     return copies if certain and chance < ALARM.level else 0
 
 
-def _sizes_of_experts(result: MoEResults) -> FloatArray:
+def _sizes_of_experts(result: Fitted) -> FloatArray:
     """Rows of each expert (k,): sums of responsibilities, or of weights in a regression."""
     family, rows = result.family, result.rows
     if rows.groups is not None:
@@ -412,7 +412,7 @@ def _count_own(family: Family, known: Identified, i: int) -> int:
     return len(places.difference(*ties)) + sum(tie <= places for tie in ties) - int(related)
 
 
-def _check_experts(result: MoEResults, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
+def _check_experts(result: Fitted, rows: Data, sizes: FloatArray | None) -> Iterator[Misfit]:
     """Warnings about experts of few rows, and inputs that do not distinguish experts."""
     family = result.family
     if family.n_experts == 1:

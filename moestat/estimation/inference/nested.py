@@ -30,14 +30,14 @@ from moestat.solvers.problem import Objective, Request
 from moestat.solvers.rules import GAIN_LIMIT, HALF_OF_DIGITS, ZERO_CURVATURE
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["check_same_data", "lr_test", "score_test"]
 
 
 @door()
-def lr_test(restricted: MoEResults, full: MoEResults) -> TestResult:
+def lr_test(restricted: Fitted, full: Fitted) -> TestResult:
     """Likelihood ratio test of a restricted fit against a full one.
 
     Parameters
@@ -89,11 +89,11 @@ def lr_test(restricted: MoEResults, full: MoEResults) -> TestResult:
     for name, result in (("restricted", restricted), ("full", full)):
         if not result.certificate.certified:
             raise ValueError(f"{name} is not certified: its log-likelihood is not a maximum")
-    check_not_higher(restricted.log_likelihood - full.log_likelihood, "restricted", "full")
-    return likelihood_ratio(restricted.log_likelihood, full.log_likelihood, df)
+    check_not_higher(restricted.llf - full.llf, "restricted", "full")
+    return likelihood_ratio(restricted.llf, full.llf, df)
 
 
-def check_same_data(small: MoEResults, large: MoEResults, names: tuple[str, str]) -> None:
+def check_same_data(small: Fitted, large: Fitted, names: tuple[str, str]) -> None:
     """Refuse fits to different data, or with distributions that are not nested."""
 
     def refuse(what: str) -> None:
@@ -125,7 +125,7 @@ def check_same_data(small: MoEResults, large: MoEResults, names: tuple[str, str]
         refuse(f"inputs, or {names[0]} to some of them")
 
 
-def check_inside(small: MoEResults, large: MoEResults) -> None:
+def check_inside(small: Fitted, large: Fitted) -> None:
     """Refuse a restricted fit whose density is not one of the full model.
 
     The restricted estimate is written in the parameters of the full model, blocks by their names
@@ -170,7 +170,7 @@ def check_inside(small: MoEResults, large: MoEResults) -> None:
         )
 
 
-def _embed(small: MoEResults, large: MoEResults) -> FloatArray:
+def _embed(small: Fitted, large: Fitted) -> FloatArray:
     """The restricted estimate in the parameters of the full model (P,), 0 where it has none."""
     family, given = large.family, small.blocks
     X, Z = large.rows.X, small.rows.X
@@ -212,7 +212,7 @@ def _are_nested(small: object, large: object) -> bool:
     return nested and {**small, "covariance": ""} == {**large, "covariance": ""}
 
 
-def _offset(result: MoEResults) -> FloatArray:
+def _offset(result: Fitted) -> FloatArray:
     """What is added to the predictors of all experts (n,)."""
     offset = result.family.offset_input
     X = result.rows.X
@@ -220,7 +220,7 @@ def _offset(result: MoEResults) -> FloatArray:
 
 
 @door()
-def score_test(full: MoEResults, theta: ArrayLike, df: int) -> TestResult:
+def score_test(full: Fitted, theta: ArrayLike, df: int) -> TestResult:
     """Rao's score test of parameters that satisfy constraints.
 
     Parameters

@@ -12,10 +12,7 @@ import numpy as np
 from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import short
-from moestat.estimation.block_passes import Passes
-from moestat.estimation.block_rows import BlockRows, Draw, Reader
-from moestat.estimation.blocks import Block
-from moestat.estimation.groups import grouped_labels
+from moestat.estimation.data.groups import grouped_labels
 from moestat.estimation.inference.covariance import (
     information_at,
     information_of,
@@ -25,6 +22,9 @@ from moestat.estimation.inference.covariance import (
     scale_of_clusters,
 )
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
+from moestat.estimation.rows.block_rows import BlockRows, Draw, Reader
+from moestat.estimation.rows.blocks import Block
+from moestat.estimation.rows.passes import Passes
 from moestat.metrics.information import score_products
 from moestat.model.family import Family
 from moestat.solvers import Newton
@@ -32,8 +32,7 @@ from moestat.solvers.driver import attempt, succeeded
 from moestat.solvers.problem import Objective, Problem, Request, Sample
 
 if TYPE_CHECKING:
-    from moestat.estimation.fitted import Fitted
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 T = TypeVar("T")
 
@@ -70,9 +69,7 @@ class WithColumns(Protocol):
         ...
 
 
-def covariance_on_source(
-    result: MoEResults, kind: str, groups: object, strata: object
-) -> FloatArray:
+def covariance_on_source(result: Fitted, kind: str, groups: object, strata: object) -> FloatArray:
     """A covariance (P, P) in the user's coordinates, as `robust_covariance`, by one pass.
 
     `groups` and `strata` are names of columns of the source, in which the rows of a group of the
@@ -261,7 +258,7 @@ def _score_and_information(
     return evaluation.gradient, information_of(family, part, theta)
 
 
-def held_out_on_source(result: MoEResults, folds: int, seed: int) -> float:
+def held_out_on_source(result: Fitted, folds: int, seed: int) -> float:
     """Mean log-density of held-out rows, or groups of rows, by fits to the other folds.
 
     The fits start at the estimate from all rows and share their passes.

@@ -13,7 +13,7 @@ from scipy.special import expit, ndtr
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
-from moestat.estimation.inference.delta import gradients, normal_reach
+from moestat.estimation.fit.delta import gradients, normal_reach
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample

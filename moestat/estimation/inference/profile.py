@@ -12,9 +12,9 @@ from moestat.base.door import door
 from moestat.base.figures import CURVE_POINTS, new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
-from moestat.estimation.inference.delta import features
+from moestat.estimation.fit.delta import features
+from moestat.estimation.fit.identified import gap_places
 from moestat.estimation.inference.hypotheses import check_not_higher
-from moestat.estimation.inference.identified import gap_places
 from moestat.estimation.inference.inner_fit import InnerFit, check_likelihood, inner_fit
 from moestat.estimation.inference.restricted import (
     differences,
@@ -27,8 +27,7 @@ from moestat.solvers.rules import HALF_OF_DIGITS, TINY
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from moestat.estimation.fitted import Fitted
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["Profile", "combination", "intervals_of_means", "profile"]
@@ -107,7 +106,7 @@ class Profile:
 
 
 @door()
-def profile(result: MoEResults, name: str, alpha: float = 0.05) -> Profile:
+def profile(result: Fitted, name: str, alpha: float = 0.05) -> Profile:
     """Compute the profile likelihood interval of a parameter.
 
     Parameters

@@ -10,9 +10,9 @@ import numpy as np
 
 from moestat.base.types import FloatArray, Labels
 from moestat.base.warnings import InterruptedWarning, warn_caller
-from moestat.estimation.groups import draw_in_groups
+from moestat.estimation.data.groups import draw_in_groups
+from moestat.estimation.fit.identified import channel_metric, identified
 from moestat.estimation.inference.covariance import AtInputs
-from moestat.estimation.inference.identified import channel_metric, identified
 from moestat.estimation.progress import Report
 from moestat.model.family import Family
 from moestat.model.generate import sample

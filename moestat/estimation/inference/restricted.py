@@ -35,7 +35,7 @@ from moestat.solvers.rules import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = [
@@ -105,7 +105,7 @@ class RestrictedFit:
 
 
 @door()
-def fit_constrained(result: MoEResults, constraints: str) -> RestrictedFit:
+def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
     """Maximise the likelihood under linear constraints, such as equal slopes of two experts.
 
     Newton's method starts at the estimate, moved onto the constraints by the metric of the

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.inference.identified import identified_at
+from moestat.estimation.fit.identified import identified_at
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
 from moestat.solvers import Newton, Solution
@@ -16,7 +16,7 @@ from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem
 
 if TYPE_CHECKING:
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 
 __all__ = ["Simpler", "simpler"]
@@ -61,7 +61,7 @@ class Simpler:
         )
 
 
-def simpler(result: MoEResults) -> Simpler | None:
+def simpler(result: Fitted) -> Simpler | None:
     """The best fit with one expert fewer among those near a fit.
 
     Every pair of experts becomes one, with their summed mass and the averages of their parameters,
@@ -94,11 +94,11 @@ def simpler(result: MoEResults) -> Simpler | None:
     loss = _height(result) - solution.log_likelihood
     spared = inner.known.rank - identified_at(problems[top], solution).rank
     gain = spared * np.log(result.n_independent) - 2.0 * loss
-    height = result.log_likelihood - loss
+    height = result.llf - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
 
 
-def _height(result: MoEResults) -> float:
+def _height(result: Fitted) -> float:
     """The log-likelihood of a fit in the units in which it was found."""
     return float((result.standard or result).solution.log_likelihood)
 

@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, TableLike
 from moestat.base.validate import short
+from moestat.estimation.fit.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.inference.classification import (
     FirstStep,
     assigned,
     classification_errors,
     first_step,
 )
-from moestat.estimation.inference.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.inference.hypotheses import TestResult, chi_square
 from moestat.estimation.inference.restricted import minimise
 from moestat.estimation.inference.structures import Levels, Logit, Means, Normal, Structure
@@ -36,7 +36,7 @@ from moestat.solvers.rules import TINY
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.results import MoEResults
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = ["METHODS", "ThreeStep", "covariates", "distal"]
 
@@ -269,7 +269,7 @@ def _check_method(method: str) -> None:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {short(method)}")
 
 
-def _unit_values(result: MoEResults, step: FirstStep, name: str, values: np.ndarray) -> np.ndarray:
+def _unit_values(result: Fitted, step: FirstStep, name: str, values: np.ndarray) -> np.ndarray:
     """Values of units, from those of rows (n,) or (n, d), which must be equal within a group."""
     of_unit = values[step.places]
     if result.rows.groups is not None:
@@ -283,7 +283,7 @@ def _unit_values(result: MoEResults, step: FirstStep, name: str, values: np.ndar
 
 
 def distal(
-    result: MoEResults, outcome: ArrayLike | TableLike, method: str, assignment: str
+    result: Fitted, outcome: ArrayLike | TableLike, method: str, assignment: str
 ) -> ThreeStep:
     """An outcome by class, see `MoEResults.distal`."""
     _check_method(method)
@@ -319,9 +319,7 @@ def distal(
     )
 
 
-def covariates(
-    result: MoEResults, X: ArrayLike | TableLike, method: str, assignment: str
-) -> ThreeStep:
+def covariates(result: Fitted, X: ArrayLike | TableLike, method: str, assignment: str) -> ThreeStep:
     """Classes by covariates, see `MoEResults.covariates`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
@@ -355,7 +353,7 @@ def _errors(covariance: FloatArray) -> FloatArray:
 
 
 def _report(
-    result: MoEResults,
+    result: Fitted,
     step: FirstStep,
     structure: Structure,
     method: str,

@@ -13,7 +13,7 @@ import pytest
 
 import moestat
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.searching import search_of
+from moestat.estimation.search.agreement import search_of
 
 QUICK = {"starts": [search_of(4, searches=1)], "rng": 0}
 
@@ -149,9 +149,7 @@ def test_functions_take_the_result(data, result):
     tree = moestat.dendrogram(result)
     assert tree.log_likelihood.size == 2
     assert tree.nobs == len(data)
-    from moestat.estimation.inference.diagnostics import quantile_residuals
-
-    assert quantile_residuals(result).index.equals(data.index)
+    assert result.quantile_residuals().index.equals(data.index)
 
 
 @pytest.mark.parametrize("what", ["y", "sample_weight", "groups"])

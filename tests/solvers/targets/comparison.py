@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import moestat
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.job import FitJob
 from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
-from moestat.estimation.results import MoEResults
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.fitted import Fitted
+from moestat.estimation.fit.job import FitJob
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
@@ -74,7 +74,7 @@ def _job(spec: Spec, cell: Cell) -> FitJob:
     )
 
 
-def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str, object]:
+def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, object]:
     """The estimate of `cell` and its distances from the truth, as values of a record."""
     if isinstance(results, Exception):
         raise results
@@ -88,7 +88,7 @@ def _score(spec: Spec, cell: Cell, results: MoEResults | Exception) -> dict[str,
     apart = _distances(spec, truth, results)
     return {
         "loss": float(terms.value),
-        "log_likelihood": float(results.log_likelihood),
+        "log_likelihood": float(results.llf),
         "certified": bool(certificate["certified"]),
         "params": [float(value) for value in results.theta],
         "losses": {
@@ -116,7 +116,7 @@ def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, np.nd
 _cached_sample = lru_cache(maxsize=3)(_sample)
 
 
-def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, object]:
+def _distances(spec: Spec, truth: Truth, results: Fitted) -> dict[str, object]:
     """Distances of densities or regression functions, with their numerical errors."""
     pair = (results.family, results.theta, truth.family, truth.theta)
     distance_of = (
@@ -131,7 +131,7 @@ def _distances(spec: Spec, truth: Truth, results: MoEResults) -> dict[str, objec
 
 
 def _further_losses(
-    curve: Curve, results: MoEResults, target: MixingMeasure, apart: Mapping[str, object]
+    curve: Curve, results: Fitted, target: MixingMeasure, apart: Mapping[str, object]
 ) -> dict[str, object]:
     """Value of each further loss of the curve, by its label."""
 
@@ -144,7 +144,7 @@ def _further_losses(
 
 
 def _cells(
-    spec: Spec, truth: Truth, results: MoEResults, target: MixingMeasure, terms: VoronoiResult
+    spec: Spec, truth: Truth, results: Fitted, target: MixingMeasure, terms: VoronoiResult
 ) -> list[dict[str, object]]:
     """One entry per true atom: the size of its cell and its errors, None where there are none."""
     experts = expert_errors(

@@ -11,10 +11,10 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.warnings import MoEWarning
-from moestat.estimation.fitting import fit
+from moestat.estimation.fitting.fit import fit
 from moestat.estimation.inference.alignment import align
-from moestat.estimation.results import MoEResults
-from moestat.estimation.searching import search_of
+from moestat.estimation.results.results import MoEResults
+from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.family import Family

@@ -13,10 +13,10 @@ from moestat.estimation.inference.bootstrap import bootstrap
 from moestat.estimation.inference.dendrogram import dendrogram, has_dendrogram
 from moestat.estimation.inference.hypotheses import likelihood_ratio
 from moestat.estimation.inference.nested import lr_test, score_test
-from moestat.estimation.inference.order import bootstrap_lrt
 from moestat.estimation.inference.profile import profile
-from moestat.estimation.inference.selection import CRITERIA, select
-from moestat.estimation.searching import search_of
+from moestat.estimation.search.agreement import search_of
+from moestat.estimation.studies.order import bootstrap_lrt
+from moestat.estimation.studies.selection import CRITERIA, select
 from moestat.sweep.kinds.inference.observed import Observed, Outcomes
 from moestat.sweep.kinds.inference.trial import Trial
 

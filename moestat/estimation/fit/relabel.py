@@ -1,0 +1,147 @@
+"""Experts of a fit in another order: the same density, information and certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from moestat.base.door import door
+from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import as_plain_array, short
+from moestat.estimation.fit.fitted import Fitted
+from moestat.model.family import Family
+from moestat.solvers import Solution
+
+__all__ = ["by_weight", "factor_positions", "mean_weights", "relabelled", "with_positive_factors"]
+
+_Result = TypeVar("_Result", bound=Fitted)
+
+_ROWS = 100_000
+"""Rows whose gate probabilities are in memory at a time."""
+
+
+@door()
+def relabelled(result: _Result, order: Sequence[int]) -> _Result:
+    """The same fit with the experts in the given order, see `MoEResults.relabel`."""
+    k = result.family.n_experts
+    new = as_plain_array("order", order)
+    if new.dtype.kind not in "iu" or sorted(new.ravel().tolist()) != list(range(k)):
+        raise ValueError(f"order must hold each of the experts 0..{k - 1} once, got {short(order)}")
+    standard = result.standard
+    for family in (result.family, *([standard.family] if standard else [])):
+        if not _alike(family):
+            raise ValueError(
+                "order: the experts have different bounds, constraints or likelihoods, so their"
+                " order is fixed"
+            )
+    robust = result.robust
+    if robust is not None:
+        move = _reorder_matrix(result.family, new)
+        robust = move @ robust @ move.T
+    if standard is not None:
+        inner = _solution(standard.family, standard.solution, new)
+        at = np.ix_(*2 * (_places(standard.family, new),))
+        metric, penalty = (
+            None if each is None else each[at] for each in (standard.metric, standard.penalty)
+        )
+        standard = replace(standard, solution=inner, metric=metric, penalty=penalty)
+    outer = _solution(result.family, result.solution, new)
+    return replace(result, solution=outer, standard=standard, robust=robust)
+
+
+def by_weight(result: _Result, share: FloatArray | None = None) -> _Result:
+    """The fit with its experts in descending order of their mean weight `share` (k,).
+
+    By default that is computed from the rows of the fit.  A fit whose experts are told apart, or
+    with parameters on a bound, stays as it is.
+    """
+    family, certificate = result.family, result.certificate
+    if family.n_experts == 1 or certificate.active or certificate.kinks or not _alike(family):
+        return result
+    order = np.argsort(-(mean_weights(result) if share is None else share), kind="stable")
+    if np.array_equal(order, np.arange(order.size)):
+        return result
+    sorted_result = relabelled(result, order.tolist())
+    inner = sorted_result.standard.family if sorted_result.standard else family
+    theta = sorted_result.standard.solution.theta if sorted_result.standard else sorted_result.theta
+    # Differences from another reference may lie beyond the bounds.
+    inside = np.all((theta >= inner.lower) & (theta <= inner.upper))
+    return sorted_result if inside else result
+
+
+def with_positive_factors(family: Family, solution: Solution) -> Solution:
+    """The same solution with positive diagonals of the factors L: signs of columns are free."""
+    effects = family.likelihood.effects
+    if effects is None:
+        return solution
+    sign = np.ones(family.n_params)
+    for j, first in enumerate(factor_positions(family).T):
+        for at in first:
+            if solution.theta[at + effects.features[j]] < 0.0:
+                coefficients = slice(int(at), int(at) + 1 + family.n_features)
+                sign[coefficients] = -1.0
+    return replace(
+        solution,
+        theta=np.where(solution.theta == 0.0, 0.0, solution.theta * sign),
+        information=solution.information * np.outer(sign, sign),
+    )
+
+
+def factor_positions(family: Family) -> IntArray:
+    """Positions (k, q) of the first coefficient of each column of the factors."""
+    return family.index[:, len(family.channels) - len(family.likelihood.effects.features) :]
+
+
+def mean_weights(result: Fitted) -> FloatArray:
+    """Mean gate probability (k,) of each expert over the rows of a fit, some rows at a time."""
+    X, weight, total = result.rows.X, result.weight, np.zeros(result.family.n_experts)
+    for first in range(0, weight.size, _ROWS):
+        rows = slice(first, first + _ROWS)
+        total += weight[rows] @ result.family.gate_probabilities(result.theta, X[rows])
+    return total / weight.sum()
+
+
+def _places(family: Family, order: IntArray) -> IntArray:
+    """Position in the old order of each parameter (P,) of the new order."""
+    n_expert_params = family.n_experts * family.n_atom_params
+    atoms = np.arange(n_expert_params).reshape(family.n_experts, -1)[order]
+    return np.concatenate([atoms.ravel(), np.arange(n_expert_params, family.n_params)])
+
+
+def _reorder_matrix(family: Family, order: IntArray) -> FloatArray:
+    """The linear map (P, P) from parameters to those of the new order, its reference at 0."""
+    matrix = np.eye(family.n_params)[_places(family, order)]
+    return np.column_stack([family.pin(column) for column in matrix.T])
+
+
+def _solution(family: Family, solution: Solution, order: IntArray) -> Solution:
+    """A solution with its atoms in another order.
+
+    The information of all coordinates is only put into the new order: the likelihood does not
+    change along translations, of which another reference is one.
+    """
+    at, names = _places(family, order), family.param_names
+    place: dict[str, str] = {names[old]: names[new] for new, old in enumerate(at)}
+    certificate = replace(
+        solution.certificate,
+        active=tuple(place.get(name, name) for name in solution.certificate.active),
+        collapsed=tuple(sorted(order.tolist().index(i) for i in solution.certificate.collapsed)),
+    )
+    theta = family.pin(solution.theta[at])
+    information = solution.information[np.ix_(at, at)]
+    return replace(solution, theta=theta, information=information, certificate=certificate)
+
+
+def _alike(family: Family) -> bool:
+    """Whether bounds and constraints are the same for all experts."""
+    if family.told_apart:
+        return False
+    for name, positions in family.blocks.items():
+        for side in family.box[name]:
+            bounds = np.broadcast_to(side, positions.shape)
+            if bounds.ndim and np.any(bounds != bounds[:1]):
+                return False
+    return True

@@ -1,0 +1,253 @@
+"""A fit that is under way: one iteration of the solver from each start, and the best end of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import as_generator
+from moestat.base.warnings import InterruptedWarning
+from moestat.estimation.data.priors import Prior, data_units
+from moestat.estimation.data.rounding import least_variances, resolution_of
+from moestat.estimation.fit.doubts import Doubt, doubts
+from moestat.estimation.fit.fitted import Fitted, warn_and_note
+from moestat.estimation.fit.identified import shortest, without_spare_columns
+from moestat.estimation.fit.job import FitJob
+from moestat.estimation.fit.relabel import by_weight, with_positive_factors
+from moestat.estimation.fit.standardise import Standardised, standardise
+from moestat.estimation.progress import LOG, so_far
+from moestat.estimation.rules import HIGHER, SAME_HEIGHT
+from moestat.estimation.search.agreement import Agreement, on_threads
+from moestat.estimation.search.higher import probability_of_higher
+from moestat.estimation.search.runs import SearchRecord
+from moestat.estimation.starts import draw_starts, into_box
+from moestat.solvers import Solution, Solver
+from moestat.solvers.driver import Unfinished, drive, until
+from moestat.solvers.penalised import PenalisedProblem
+from moestat.solvers.problem import Iteration, Problem, Sample, Target
+
+__all__ = ["RunningFit", "with_prior"]
+
+
+@dataclass
+class RunningFit:
+    """A data set with one iteration, on a problem of its own, from each start.
+
+    `counts` says how many runs of a search have come to each start, and `lower` how many ended too
+    low to start one.
+    """
+
+    job: FitJob
+    original: Problem  # family and data in the units of the user
+    solver: Solver
+    inner: Problem  # what the solver works on
+    standard: Standardised | None = None  # None in the family's own coordinates and box
+    problems: list[Problem] = field(default_factory=list[Problem])
+    iterations: list[Iteration[Solution]] = field(default_factory=list[Iteration[Solution]])
+    labels: list[str] = field(default_factory=list[str])
+    counts: list[int] = field(default_factory=list[int])
+    lower: int = 0
+    record: SearchRecord = field(default_factory=SearchRecord)
+    risk: float = Agreement.risk
+    interrupted: bool = False
+    late: bool = False
+
+    @classmethod
+    def in_own_box(cls, job: FitJob, target: Target) -> Self:
+        """A fit in the coordinates of the family and over its box, without starts yet."""
+        solver, problem = job.chosen_solver(), job.problem(target.whole)
+        job.check_target(problem, target)
+        return cls(job, problem, solver, with_prior(problem, job.prior))
+
+    @classmethod
+    def in_data_box(cls, job: FitJob, target: Target) -> Self:
+        """A fit in standardised coordinates and over a box about the data, without starts yet."""
+        solver, problem = job.chosen_solver(), job.problem(target.whole)
+        job.check_target(problem, target)
+        rows, steps = problem.data, job.data.resolution
+        steps = resolution_of(job.family, rows) if steps is None else steps
+        job = replace(job, data=replace(job.data, resolution=steps))
+        standard = standardise(problem, least_variances(job.family, rows, steps))
+        standard = replace(standard, problem=with_prior(standard.problem, job.prior))
+        return cls(job, problem, solver, standard.problem, standard)
+
+    def start(self, threads: int | None) -> None:
+        """Draw the starts of all rules and begin an iteration from each."""
+        rng = as_generator(self.job.rng)
+        for rule in self.job.rules():
+            if self.interrupted:
+                break
+            n_seen = 0
+            if isinstance(rule, Agreement):
+                n_seen = rule.rows(self.inner)
+                points = self.search(on_threads(rule, threads), self.inner, rng)
+            else:
+                drawing = self.standard
+                points = drawing.draw(rule, rng) if drawing else draw_starts(rule, self.inner, rng)
+                self.counts += [1] * len(points)
+            self.add_starts(rule.name, points, replace(self.inner, seen=n_seen))
+        LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
+
+    def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """The starts (m, P) of a search; those so far if it is interrupted."""
+        try:
+            self.risk = rule.risk
+            record = SearchRecord(
+                coefficients=self.job.coefficients_of_higher or HIGHER.coefficients
+            )
+            if rule.is_calibrated:
+                self.record = record
+            points, counts = rule.find_starts(without_spare_columns(problem), rng, record)
+        except KeyboardInterrupt:
+            self.interrupted, points = True, so_far()
+            counts = [1] * len(points)
+        self.counts += counts[: len(points)]
+        self.lower += sum(counts[len(points) :])
+        return points
+
+    def add_starts(self, name: str, points: FloatArray, problem: Problem) -> None:
+        """An iteration from each of the starts (m, P) of a rule."""
+        for j, point in enumerate(into_box(problem.family, points)):
+            self.problems.append(problem.restart())
+            self.iterations.append(self.solver.steps(self.problems[-1], point))
+            self.labels.append(f"{name} {j}")
+
+    def solutions_in_time(
+        self, ends: Sequence[Solution | Unfinished | None], target: Target
+    ) -> list[Solution | None]:
+        """The solutions, None for those that the deadline stopped.
+
+        One step from the best of those that it stopped gives a solution, too: it may be higher than
+        all that have converged.
+        """
+        finished = [None if isinstance(end, Unfinished) else end for end in ends]
+        heights = [end.height if isinstance(end, Unfinished) else -np.inf for end in ends]
+        stopped = [j for j, end in enumerate(ends) if isinstance(end, Unfinished)]
+        self.late = bool(stopped)
+        if self.late:
+            at, solver = max(stopped, key=lambda j: heights[j]), cast(Any, self.solver)
+            best, problem = ends[at], self.problems[at]
+            assert isinstance(best, Unfinished)
+            steps = "max_iterations" if hasattr(solver, "max_iterations") else "epochs"
+            with until(np.inf):
+                last = replace(solver, **{steps: 1}).steps(problem, best.theta)
+                (end,) = drive([last], [problem], target=target)
+            finished[at] = replace(end, certificate=replace(end.certificate, status="time limit"))
+        return finished
+
+    def with_probability(self, best: Solution) -> Solution:
+        """The best solution with the probability of a higher one, where that was estimated.
+
+        It was estimated neither for starts of the user's nor for other priors than the weak one.
+        """
+        family, certificate = self.job.family, best.certificate
+        known = self.job.coefficients_of_higher is not None and self.standard and self.record.pool
+        if self.interrupted or self.late or not known:
+            return best
+        runs = certificate.n_starts
+        reached = runs * certificate.agreement
+        chance = probability_of_higher(self.record, family.n_experts, reached, runs)
+        return replace(best, certificate=replace(certificate, p_higher=chance))
+
+    def order_experts(self, result: Fitted) -> Fitted:
+        """The result with its experts in their final order."""
+        return by_weight(result) if self.job.by_weight else result
+
+    def finish(self, ends: Sequence[Solution | None], seconds: float) -> Fitted:
+        """The best of the solutions, one per iteration; None where one was interrupted."""
+        positions = [j for j, end in enumerate(ends) if end is not None]
+        solutions = [end for end in ends if end is not None]
+        labels, counts = [self.labels[j] for j in positions], [self.counts[j] for j in positions]
+        best = _best(solutions, labels, [*counts, self.lower], seconds)
+        best = self.with_probability(best)
+        doubts_of_fit: list[Doubt] = []
+        if self.job.prior is not None:
+            assert isinstance(self.problems[0], PenalisedProblem)
+            best = replace(
+                best,
+                log_likelihood=best.log_likelihood + self.problems[0].penalty.value(best.theta),
+            )
+        if self.standard:
+            best = shortest(self.standard.problem, best)
+        family = self.job.family
+        if family.likelihood.effects is not None:
+            best = with_positive_factors(family, best)
+        result = Fitted(
+            family,
+            self.standard.outward(best) if self.standard else best,
+            self.solver.name,
+            self.job.data.weight,
+            _variance(self.original.data),
+            standard=self.standard.describe(best) if self.standard else None,
+            prior=self.job.prior,
+            data=self.job.data,
+        )
+        result = self.order_experts(result)
+        if self.standard:
+            doubts_of_fit = doubts(self.standard, result, self.risk)
+        if self.interrupted or self.late or len(solutions) < len(ends):
+            why, which = "fit was interrupted", f"that were finished, {len(solutions)}"
+            if self.late:
+                why, which = "time of the fit was over", "so far"
+            message = (
+                f"the {why}: it is the best of the starts {which}, and there may be a higher"
+                " maximum"
+            )
+            doubts_of_fit = [*doubts_of_fit, (InterruptedWarning, message)]
+        return warn_and_note(result, doubts_of_fit)
+
+
+def _best(
+    solutions: Sequence[Solution], labels: Sequence[str], counts: list[int], seconds: float
+) -> Solution:
+    """The certified solution of highest likelihood, else the highest, with the batch's record.
+
+    A solution with a collapsed atom is set aside when there is another: its likelihood, which has
+    no bound, is high because the atom fits a few samples, or rounded ones on one line.
+    """
+    heights = np.array([solution.log_likelihood for solution in solutions])
+    certified = np.array([solution.certificate.certified for solution in solutions])
+    sound = np.array([not solution.certificate.collapsed for solution in solutions])
+    heights = np.where(np.isfinite(heights), heights, -np.inf)
+    eligible = sound & np.isfinite(heights)
+    if not eligible.any():
+        eligible = np.ones_like(sound)
+    top = float(heights[eligible].max())
+    near = eligible & (heights >= top - SAME_HEIGHT)
+    # An uncertified fit that is higher shows that no certified one is the maximum.
+    pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
+    winner = int(pool[np.argmax(heights[pool])])
+    runs = sum(counts)
+    optima = np.sort(heights[certified])
+    n_optima = int(np.sum(np.diff(optima) > SAME_HEIGHT) + (optima.size > 0))
+    certificate = replace(
+        solutions[winner].certificate,
+        seconds=seconds,
+        start=labels[winner],
+        n_starts=runs,
+        n_optima=n_optima,
+        n_collapsed=int(np.sum(~sound)),
+        agreement=float(np.asarray(counts)[:-1][near].sum()) / runs,
+    )
+    return replace(solutions[winner], certificate=certificate)
+
+
+def with_prior(problem: Problem, prior: Prior | None) -> Problem:
+    """The problem with the prior density added to its log-likelihood."""
+    if prior is None:
+        return problem
+    penalty = prior.penalty(problem.family, data_units(problem.data))
+    return PenalisedProblem(
+        problem.family, problem.data, resolved=problem.resolved, penalty=penalty
+    )
+
+
+def _variance(data: Sample) -> float:
+    """Variance of a continuous response, nan for classes and for several responses."""
+    if data.y.dtype.names or np.issubdtype(data.y.dtype, np.integer):
+        return float("nan")
+    return float(data.covariance[-1, -1])

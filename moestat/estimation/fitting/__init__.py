@@ -1,0 +1,1 @@
+"""The public calls that fit: each reads its data once, fits and reports."""

@@ -1,0 +1,400 @@
+"""The public fit: validate once, start many times, keep the best, certify it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moestat.base.door import door
+from moestat.base.threads import ONE_THREAD
+from moestat.base.types import Seed, TableLike
+from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
+from moestat.estimation.data.data import Data, check_options, read_data
+from moestat.estimation.data.priors import Prior, as_prior
+from moestat.estimation.fit.batches import finish, threads_of
+from moestat.estimation.fit.fitted import warn_and_note
+from moestat.estimation.fit.job import FitJob
+from moestat.estimation.fit.run import RunningFit
+from moestat.estimation.inference.misfit import misfits
+from moestat.estimation.progress import reported
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column
+from moestat.estimation.results.results import MoEResults
+from moestat.estimation.search.agreement import search_of
+from moestat.estimation.starts import StartRule
+from moestat.model.compression import compress as compressed
+from moestat.model.family import Family
+from moestat.solvers import Solver
+from moestat.solvers.driver import Cores, succeeded, until
+from moestat.solvers.problem import Target
+from moestat.solvers.rules import GAIN_LIMIT
+
+__all__ = ["Settings", "fit", "fit_many"]
+
+
+@door()
+def fit(
+    family: Family | str | Mapping[str, object] | Sequence[object],
+    X: ArrayLike | TableLike | Inputs,
+    y: ArrayLike | TableLike | Column | Columns,
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    n_starts: int | None = None,
+    time_limit: float | None = None,
+    risk: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    target: Target | None = None,
+    compress: str | None = None,
+    prior: Prior | str | None = None,
+    groups: ArrayLike | Column | None = None,
+    classes: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
+    missing: str = "raise",
+    resolution: float | Sequence[float] | None = None,
+    random: str | Sequence[str | int] | Mapping[str, object] | None = None,
+    verbose: bool = False,
+    **model: Any,
+) -> MoEResults:
+    """Maximum-likelihood fit of a mixture of experts, with a certificate.
+
+    Parameters
+    ----------
+    family : Family, str, mapping or sequence
+        The model, from `moestat.family`, or the name of a likelihood, such as "gaussian" or
+        "multinomial", or a mapping with its options, such as ``{"name": "binomial", "trials": 8}``.
+        With a name or a mapping, the data determine the numbers of inputs and classes.  A list,
+        such as ``["gaussian", "poisson"]``, describes several responses that are independent within
+        an expert.
+    X : array_like or data frame of shape (n, d)
+        Inputs; (n,) when d = 1.  A table may be a mapping, or a frame of pandas, polars, pyarrow or
+        another library that narwhals supports; names of columns and the index are kept.  The
+        coefficients of a constant column are fixed at 0, with a `ConstantColumnWarning`.
+    y : array_like or series of shape (n,), (n, 1) or (n, 2)
+        Responses: real numbers, or labels of classes, which may be integers, words or truth
+        values.  Classes are in the order of declared categories, or else in ascending order of
+        their labels; the last one is the reference.  If the model has K classes, integers in 1..K
+        are their numbers.  A series must have the index of X.  Two columns are the bounds of
+        censored responses, for "gaussian", "log-normal", "weibull", "exponential" and "poisson":
+        equal if the response is known, infinite if there is no bound.  For "binomial" and
+        "beta-binomial" two columns are numbers of successes and failures.  For a list of
+        likelihoods y has one column for each response; a table names the responses, which are
+        otherwise called "y1", "y2" and so on.
+    solver : Solver, optional
+        The solver.  The default is `moestat.solvers.Newton`; it is `moestat.solvers.QuasiNewton`
+        for more than 70 parameters, and `moestat.solvers.Search` for a gate whose likelihood is
+        discontinuous.  With such a gate, other solvers stay in the smooth region of the start, and
+        their fits are not certified.
+    starts : sequence of StartRule, optional
+        By default `moestat.estimation.search.agreement.Agreement`: a pool of starts and, if these
+        do not agree, up to eight races of such pools, with moves of single experts and resamples of
+        the rows, until races agree on the best optimum.
+    n_starts : int, optional
+        Number of starts in a pool; four for each expert by default.
+    time_limit : float, optional
+        Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
+        compute the certificate, whose status is "time limit" unless a start that has converged is
+        the highest.
+    risk : float, optional
+        Probability of a higher maximum at which the search stops, .05 by default.  The search
+        continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and
+        at the latest until eight searches are made or their budget is used up.  The fit warns if
+        the probability is then larger than .15, or than a larger `risk`.  With 1 it stops after
+        one search.
+    sample_weight : array_like of shape (n,), optional
+        Non-negative counts or frequency weights.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    threads : int, optional
+        Threads over starts; all cores by default.  The result does not depend on it.
+    target : Target, optional
+        The device that runs passes over the data, such as `moestat.solvers.targets.CudaTarget`;
+        the processor's cores by default.
+    compress : {"auto", None}
+        With "auto" the fit uses the data as `moestat.compress` makes them: equal rows as one, and
+        classes over one input as Gauss nodes.  Twice the bound on the error of the log-likelihood
+        is added to the gain of the certificate; if the sum is not below 1e-4, the fit uses the data
+        as they are.  With None solvers may begin on compressed data, but converge on all rows.
+    prior : Prior or "weak", optional
+        A weakly informative prior density, `moestat.Prior`.  "weak" is the default prior,
+        ``Prior()`` (without a prior on the gate if the gate is not linear).  The result is then not
+        the maximum-likelihood estimate but the mode of the posterior density, which also exists
+        when the likelihood has no finite maximum.  ``log_posterior`` compares modes.
+    groups : array_like of shape (n,), optional
+        Label of each row's group, such as a subject: an expert is chosen once for all rows of a
+        group, ``log L = sum_g log sum_k pi_k(x_g) prod_(i in g) f_k(y_i | x_i)``.  Inputs of the
+        gate are the same for all rows of a group, and so are weights.
+    classes : sequence or mapping, optional
+        Labels of the classes in their order, the last one the reference; for several responses a
+        table of these by response.
+    missing : {"raise", "drop"}
+        "raise" refuses data with missing values; "drop" leaves out the rows that have them.
+        ``result.data.dropped`` is the number of these rows, and ``result.data.kept`` has the
+        positions of the others.
+    resolution : float, or sequence of float for several responses, optional
+        Step h in which y was recorded, such as 1 for whole numbers.  The variance of an expert is
+        then at least ``h^2 / 12``, the variance of rounding to this step.  By default the fit looks
+        for the step and stores it in ``result.data.resolution``; 0 removes the rule, and `bounds`
+        that you give replace it.
+    random : str, list or mapping, optional
+        Random effects of the groups: ``random="1"`` for an intercept of each group, for "gaussian",
+        "poisson" and "binomial"; ``random="1 + time"`` for an intercept and a slope, for
+        "gaussian".  Within expert i its rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any
+        covariance matrix ``D_i``; one without correlations is ``random={"terms": "1 + time",
+        "covariance": "diagonal"}``.  A list holds "1" and positions or names of inputs.
+    verbose : bool
+        Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
+    **model
+        ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
+        ``offset`` and ``equal`` as in `moestat.family`, for a model by name, with names of inputs
+        instead of positions if X has names; the default gate is "softmax".
+
+    Returns
+    -------
+    MoEResults
+        Parameters, standard errors, log-likelihood, certificate, ``summary()``.
+
+    Raises
+    ------
+    ValueError
+        For missing or infinite values, categorical columns, wrong shapes, an absent class, or
+        fewer samples than free parameters.
+
+    Notes
+    -----
+    Pham et al. (2026), eq. (2); for regression functions least squares, Yan et al. (2025), eq.
+    (6), by `moestat.solvers.NewtonSquares`, or `moestat.solvers.GaussNewtonBFGS` for experts with
+    kinks and for more than 70 parameters. The fit runs in standardised coordinates of the
+    data, with a box about them that is a thousand times as wide as the papers' compact box; a
+    variance is at least a millionth of that of the residuals of linear regression, and where y is
+    recorded in steps h at least ``h^2 / 12``, or half of that of these residuals if less.
+    Only `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
+    ``bounds=F.box``.
+
+    If the model is given by name, experts are in descending order of their mean weight over the
+    rows, for every seed.  With a `Family`, with given starts, or with parameters on a bound they
+    stay in the order in which they were found.  `MoEResults.relabel` changes the order.
+
+    An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, after
+    convergence, with an `InterruptedWarning`.  A second interrupt, or one before any start was
+    found, raises `KeyboardInterrupt`.
+
+    A fit raises a subclass of `moestat.base.warnings.OptimumWarning` if the estimate lies on a
+    default bound, if starts disagree, or if the data are separated, so that the likelihood has no
+    maximum, a `LimitWarning` if a distribution has reached a simpler one, and a `UnitsWarning` if
+    the family does not follow the units of the data.  It raises an `AliasedWarning` if inputs are
+    linearly dependent, an `IdentificationWarning` if the data do not determine other coefficients,
+    and a `MisfitWarning` (outliers, spikes, zeros, variance), a `DependentRowsWarning` or a
+    `FewRowsWarning` if the data do not meet its assumptions.  ``result.notes`` keeps the messages,
+    and ``result.explain()`` says what they mean and what to do.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> X, y = sample(F, [0, 0, 1, -2], n=500, rng=0)
+    >>> result = fit(F, X, y, rng=0)
+    >>> result.certificate.certified
+    True
+
+    A model by name, of data with names:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": X[:, 0], "vote": np.where(y == 1, "yes", "no")})
+    >>> named = fit("multinomial", frame[["age"]], frame["vote"], n_experts=1, rng=0)
+    >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[1]
+    (['no', 'yes', 'yes'], 'a[0,no,age]')
+    """
+    check_options(model, fit)
+    fitted_family, data = read_data(
+        *(family, X, y, sample_weight, model),
+        groups=groups,
+        classes=classes,
+        missing=missing,
+        resolution=resolution,
+        random=random,
+    )
+    settings = Settings(
+        *(solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior),
+        by_weight=starts is None and not isinstance(family, Family),
+    )
+    with reported("fit", verbose, answers=True):
+        result = settings.fit(fitted_family, data)
+    return warn_and_note(result, misfits(result))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How fits are made: what `fit` takes beside the model and the data.
+
+    Parameters
+    ----------
+    solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior
+        As in `fit`.
+    by_weight : bool
+        Whether experts come in descending order of their mean weight.
+    """
+
+    solver: Solver | None = None
+    starts: Sequence[StartRule] | None = None
+    n_starts: int | None = None
+    time_limit: float | None = None
+    risk: float | None = None
+    rng: Seed = None
+    threads: int | None = None
+    target: Target | None = None
+    compress: str | None = None
+    prior: Prior | str | None = None
+    by_weight: bool = False
+
+    def __post_init__(self) -> None:
+        search_options = self.n_starts, self.time_limit, self.risk
+        if self.starts is not None and any(each is not None for each in search_options):
+            raise ValueError(
+                "n_starts, time_limit and risk apply to the default starts only; leave them out"
+                " if you give starts"
+            )
+        if self.compress is not None and str(self.compress) != "auto":
+            raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
+        if self.target is not None:
+            check_kind(
+                *("target", self.target, "session"),
+                "a target such as moestat.solvers.problem.Cores()",
+            )
+            if self.prior is not None:
+                raise ValueError("prior: fits with a prior run on the processor; leave out target=")
+
+    def fit(self, family: Family, data: Data) -> MoEResults:
+        """The fit to data that have been read, within the time limit."""
+        limit = np.inf if self.time_limit is None else self.time_limit
+        starts = self.starts
+        if starts is None:
+            starts = [search_of(self.n_starts, time_limit=limit, risk=self.risk)]
+        settings = replace(self, starts=starts, n_starts=None, time_limit=None, risk=None)
+        with until(time.monotonic() + limit):
+            if self.compress is not None:
+                return settings.fit_compressed(family, data)
+            (result,) = settings.fit_all([(family, data)])
+        return result
+
+    def fit_compressed(self, family: Family, data: Data) -> MoEResults:
+        """The fit to compressed data, or to all rows where it is not certain to be as good."""
+        if family.likelihood.parts or np.ndim(data.y) == 2:
+            raise ValueError("compress: only for one response in a single column; leave it out")
+        if data.groups is not None:
+            raise ValueError("compress: not available with groups; leave it out")
+        points = compressed(data.X, data.y, data.weight)
+        fitted_family, compressed_data = read_data(family, points.X, points.y, points.weight, {})
+        # A generator would have moved on if the data are fitted as they are after all.
+        rng = as_generator(self.rng)
+        settings = replace(self, rng=rng.spawn(1)[0])
+        (result,) = settings.fit_all(
+            [(fitted_family, replace(compressed_data, resolution=data.resolution))]
+        )
+        if not points.lossless:
+            gain = result.certificate.gain + 2.0 * points.error_bound(family, result.theta)
+            if not gain <= GAIN_LIMIT:
+                (result,) = replace(self, rng=rng).fit_all([(family, data)])
+                return result
+            certificate = replace(result.certificate, gain=gain)
+            result = replace(result, solution=replace(result.solution, certificate=certificate))
+        assert result.data is not None
+        all_rows = replace(data, resolution=result.data.resolution)
+        return replace(result, data=all_rows, weight=data.weight)
+
+    def fit_all(self, problems: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
+        """Fits in one batch to data that have been read, each with its family."""
+        threads = None if self.threads is None else positive_int("threads", self.threads)
+        target = self.target or Cores(threads)
+        began = time.perf_counter()
+        running: list[RunningFit] = []
+        children = as_generator(self.rng).spawn(len(problems))
+        # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
+        with ONE_THREAD:
+            for position, ((family, data), rng) in enumerate(zip(problems, children, strict=True)):
+                prior = as_prior(self.prior, family)
+                job = FitJob(family, data, self.solver, self.starts, rng, prior, self.by_weight)
+                with _naming(position, len(problems)):
+                    running.append(RunningFit.in_data_box(job, target))
+                    running[-1].start(threads_of(target))
+            return [MoEResults.of(one) for one in succeeded(finish(running, target, began))]
+
+
+@contextmanager
+def _naming(position: int, count: int) -> Generator[None]:
+    """Say of an error in which of several data sets it lies."""
+    try:
+        yield
+    except ValueError as error:
+        if count == 1:
+            raise
+        raise ValueError(f"data set {position}: {error}") from None
+
+
+@door()
+def fit_many(
+    family: Family,
+    data: Sequence[tuple[ArrayLike | TableLike, ArrayLike | TableLike]],
+    *,
+    solver: Solver | None = None,
+    starts: Sequence[StartRule] | None = None,
+    sample_weights: Sequence[ArrayLike | None] | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    target: Target | None = None,
+    prior: Prior | str | None = None,
+) -> list[MoEResults]:
+    """Fit one family to many data sets in one batch.
+
+    Parameters
+    ----------
+    family : Family
+        The model, the same for all.
+    data : sequence of (X, y)
+        Inputs (n, d) and responses (n,) of each data set; n may differ.
+    solver, starts, rng, threads, target, prior
+        As in `fit`; each data set draws its starts from its own child of `rng`.
+    sample_weights : sequence, optional
+        One weight vector (n,) or None per data set.
+
+    Returns
+    -------
+    list of MoEResults
+        One per data set.  Its ``certificate.seconds`` is the batch's time per data set.
+
+    Raises
+    ------
+    ValueError
+        As `fit`, with the position of the data set.
+
+    Examples
+    --------
+    >>> from moestat import family, fit_many, sample
+    >>> F = family("multinomial", gate="softmax", n_experts=1, n_classes=2)
+    >>> sets = [sample(F, [0, 0, 1, -2], n=300, rng=seed) for seed in range(3)]
+    >>> [round(r.log_likelihood) for r in fit_many(F, sets, rng=0)]
+    [-190, -196, -188]
+    """
+    check_kind("data", data, "__iter__", "a list of one or more pairs (X, y)")
+    data = list(data)
+    if not data or not all(is_sequence(pair) and len(pair) == 2 for pair in data):
+        raise ValueError("data must hold at least one (X, y), and such pairs only")
+    weights = [None] * len(data) if sample_weights is None else sample_weights
+    check_kind("sample_weights", weights, "__iter__", "a list of one weight vector or None each")
+    weights = list(weights)
+    if len(weights) != len(data):
+        raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
+    problems: list[tuple[Family, Data]] = []
+    for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
+        with _naming(position, len(data)):
+            problems.append(read_data(family, X, y, weight, {}))
+    settings = Settings(solver, starts, rng=rng, threads=threads, target=target, prior=prior)
+    return settings.fit_all(problems)

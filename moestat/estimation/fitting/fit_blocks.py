@@ -1,0 +1,378 @@
+"""Fits to blocks of rows: a first pass, a search on a sample, and Newton's method on all rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moestat.base.door import door
+from moestat.base.threads import ONE_THREAD
+from moestat.base.types import FloatArray, Seed
+from moestat.base.validate import as_generator, check_kind, draw_seed, positive_int, real_in, short
+from moestat.base.warnings import InterruptedWarning
+from moestat.estimation.data.data import (
+    Data,
+    check_options,
+    check_size,
+    holding_constants,
+    in_units_of_inputs,
+    with_places,
+)
+from moestat.estimation.data.groups import check_gate_in_groups
+from moestat.estimation.data.priors import Prior, as_prior
+from moestat.estimation.data.random_terms import check_random_effects
+from moestat.estimation.data.rounding import checked_resolution, least_variances, resolution_of
+from moestat.estimation.fit.batches import finish
+from moestat.estimation.fit.fitted import Fitted, warn_and_note
+from moestat.estimation.fit.job import FitJob, check_response, checked_starts
+from moestat.estimation.fit.relabel import by_weight
+from moestat.estimation.fit.run import RunningFit, with_prior
+from moestat.estimation.fit.standardise import Standardised, standardise
+from moestat.estimation.inference.misfit import misfits_in
+from moestat.estimation.progress import LOG, reported
+from moestat.estimation.reading.labels import read_labels
+from moestat.estimation.reading.responses import read_responses
+from moestat.estimation.reading.table import Column
+from moestat.estimation.results.results import MoEResults
+from moestat.estimation.results.source_rows import sample_data
+from moestat.estimation.rows.block_rows import (
+    BlockRows,
+    Known,
+    find_labels,
+    labels_as_columns,
+    rows_of_blocks,
+    survey,
+)
+from moestat.estimation.rows.blocks import Blocks
+from moestat.estimation.rows.interrupted import SavedEstimates, digest_of_fit
+from moestat.estimation.rows.passes import Passes
+from moestat.estimation.search.agreement import Agreement, on_threads, search_of
+from moestat.estimation.starts import GivenStarts, StartRule
+from moestat.model.axes import family
+from moestat.model.by_expert import is_by_expert, with_range
+from moestat.model.family import Family
+from moestat.model.joint import as_likelihood
+from moestat.solvers import Newton
+from moestat.solvers.driver import succeeded, until
+from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.trust_region.kinks import has_kinks
+
+__all__ = ["fit_blocks", "fit_rows"]
+
+
+@door()
+def fit_blocks(
+    model: Family | str | Mapping[str, Any],
+    blocks: Blocks,
+    *,
+    starts: Sequence[StartRule] | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    resume: str | Path | None = None,
+    verbose: bool = False,
+    **options: Any,
+) -> MoEResults:
+    """Maximum-likelihood fit to data that are read in blocks, with a certificate.
+
+    One pass over the blocks computes means, covariances, labels and a random sample of 100,000
+    rows.  The search for starts uses the sample, as in `moestat.fit`.  From the three best starts,
+    Newton's method converges first on the sample and then on all rows; each iteration needs one
+    pass for all starts together.  The certificate is that of all rows.  Sums of blocks are added in
+    an order that depends on their number alone, so results depend neither on the number of threads
+    or workers nor on where blocks are stored.
+
+    Parameters
+    ----------
+    model : Family, str or mapping
+        The model, as in `moestat.fit`: a density without jumps or kinks.
+    blocks : Blocks
+        The data, such as `moestat.Blocks.from_arrays` of memory-mapped arrays.
+    starts : sequence of StartRule, optional
+        The same as in `moestat.fit`; rules that use the data use the sample.
+    rng : numpy.random.Generator, int or None
+        Source of the sample and of the random starts.
+    threads : int, optional
+        Threads, each with one block in memory; all cores by default.
+    resume : str or Path, optional
+        File in which the fit saves its best parameters after each pass.  If the fit is interrupted
+        or loses its scheduler, repeat the call: it continues from the file, without a new search.
+        A file of another model or of other data raises an error.  The call removes the file when
+        the fit is complete.
+    verbose : bool
+        Whether to show the progress of the fit and of each pass on standard error, and the time
+        that is left.
+    **options
+        Further arguments of `moestat.family`, for a model by name.
+
+    Returns
+    -------
+    MoEResults
+        Parameters, standard errors from the observed information, log-likelihood, certificate and
+        ``summary()``.  If the model is given by name, experts are in descending order of their mean
+        weight.  The checks for outliers and other misfits use the sample, and the warnings are
+        those of `moestat.fit`.  Robust covariances, bootstraps, influence and criteria read the
+        blocks again; methods that need all rows at once, such as residuals, raise an error.
+
+    Raises
+    ------
+    ValueError
+        For the reasons of `moestat.fit`, with the number of the block; for least squares, and for
+        gates whose likelihood has jumps or kinks.
+
+    Notes
+    -----
+    Families and likelihood are those of `moestat.fit`: Pham et al. (2026), eq. (2).  An interrupt
+    (Ctrl-C) ends the search for starts, as in `moestat.fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from moestat import Blocks, family, fit_blocks, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=2)
+    >>> theta = F.pack({"beta0": [0, 0], "beta1": [5, 0], "a": [2, -2], "b": [0, 0], "nu": [1, 1]})
+    >>> X, y = sample(F, theta, n=3000, rng=0)
+    >>> result = fit_blocks("gaussian", Blocks.from_arrays(X, y, rows=1000), n_experts=2, rng=0)
+    >>> result.nobs, result.certificate.certified
+    (3000.0, True)
+    """
+    check_options(options, fit_blocks)
+    check_kind("blocks", blocks, "map", "a moestat.Blocks, such as Blocks.from_arrays(X, y)")
+    count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
+    by_name = not isinstance(model, Family)
+    if options and not by_name:
+        raise ValueError(
+            f"{', '.join(sorted(options))}: allowed only if the family is given by name; got"
+            f" {short(model)}"
+        )
+    with reported("fit_blocks", verbose, answers=True):
+        return fit_rows(model, blocks, starts, rng, count, options, resume=resume)
+
+
+@dataclass
+class _RunningBlocks(RunningFit):
+    """A fit to blocks, whose experts are ordered and measured by one more pass."""
+
+    sizes: FloatArray | None = None  # (k,): sums of the responsibilities of each expert
+
+    def order_experts(self, result: Fitted) -> Fitted:
+        """The result with its experts in their final order, as `RunningFit.order_experts`."""
+        if result.family.n_experts == 1:
+            return result
+        work = partial(_shares, result.family, result.theta)
+        weights, sizes = self.original.data.sum_parts(work)
+        ordered = by_weight(result, weights) if self.job.by_weight else result
+        is_reordered = ordered is not result
+        self.sizes = sizes[np.argsort(-weights, kind="stable")] if is_reordered else sizes
+        return ordered
+
+
+def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+    """Sums (2, k) of the gate's probabilities over rows, and of responsibilities over units."""
+    gate, responsibilities, _ = Problem(family, part).rowwise(theta)
+    if part.begin is not None:
+        responsibilities = responsibilities[:, part.begin]
+    return np.stack([gate @ part.weight, responsibilities @ part.units])
+
+
+def fit_rows(
+    model: Any,
+    blocks: Blocks,
+    starts: Sequence[StartRule] | None,
+    rng: Seed,
+    count: int,
+    options: Mapping[str, Any],
+    *,
+    search_options: Mapping[str, Any] | None = None,
+    deadline: float = np.inf,
+    order: Any = None,
+    declared: Sequence[Column | None] = (),
+    names: Sequence[str] = (),
+    prior: Prior | str | None = None,
+    resolution: Any = None,
+    extra: Mapping[str, Any] | None = None,
+    memory: dict[str, Any] | None = None,
+    resume: str | Path | None = None,
+) -> MoEResults:
+    """The fit to blocks; arguments are those of `fit_blocks`, checked.
+
+    `search_options` are those of the default search for starts, and `deadline` is a time of
+    `time.monotonic` after which no pass of a climb begins.  `order` has the labels of the classes
+    as the argument `classes` of `moestat.fit`; `declared` are the columns of the responses, whose
+    levels count, and `names` are those of several responses; `prior` and `resolution` are those of
+    `moestat.fit`, and `extra` has further fields of the `Data` of the result.  Fits with one
+    `memory` share what does not depend on the number of experts.
+    """
+    generator, by_name = as_generator(rng), not isinstance(model, Family)
+    began = time.perf_counter()
+    looks, search = generator.spawn(2)
+    with ONE_THREAD:
+        how = draw_seed(looks), count, {} if memory is None else memory
+        model, labels, classes, known = _surveyed(model, blocks, order, declared, names, *how)
+    if by_name:
+        sizes = {"n_features": known.sample.X.shape[0]}
+        if classes is not None and not isinstance(classes, tuple):
+            sizes["n_classes"] = len(classes)
+        options = {**with_places(options, blocks.features), **sizes}
+        model = in_units_of_inputs(family(model, **options), options, known.variances)
+    ends = np.column_stack([known.low, known.high])[: model.n_features]
+    model = holding_constants(model, ends, np.ones(2, dtype=bool), blocks.features)
+    prior_density = as_prior(prior, model)
+    data = rows_of_blocks(blocks, known, model, labels, count)
+    _check(model, known, data.sampled, prior_density, blocks.features)
+    steps = checked_resolution(model, resolution) or resolution_of(model, data.sampled)
+    standard = standardise(Problem(model, data), least_variances(model, data.sampled, steps))
+    standard = replace(standard, problem=with_prior(standard.problem, prior_density))
+    data_of_fit = Data(
+        np.empty((0, model.n_features)),
+        data.reader.values(known.sample.at(np.arange(0)).y),
+        data.weight,
+        blocks.features,
+        blocks.response,
+        classes,
+        resolution=steps,
+    )
+    if known.sample.groups is not None:
+        data_of_fit = replace(
+            data_of_fit, groups=known.sample.groups[:0], group_weight=known.group_weight
+        )
+    data_of_fit = replace(data_of_fit, **(extra or {}))
+    job = FitJob(model, data_of_fit, prior=prior_density, by_weight=by_name and starts is None)
+    inner = standard.problem
+    running = _RunningBlocks(job, standard.original, Newton(), inner, standard)
+    assert isinstance(inner.data, BlockRows)
+    # Start rules need rows in memory: those of the sample.
+    small = Standardised(
+        Problem(model, data.sampled),
+        inner.replace_data(replace(inner.data.sampled, preview=False)),
+        standard.coordinates,
+    )
+    saved = None
+    if resume is not None:
+        digest = digest_of_fit(model, known.rows, known.total, known.mean, prior_density)
+        saved = SavedEstimates.at(resume, digest, standard.coordinates)
+        if (points := saved.points()) is not None:
+            LOG.info("going on from %d points of %s", len(points), saved.path)
+            starts = [GivenStarts(points)]
+    rules = (
+        [_search(deadline, **(search_options or {}))] if starts is None else checked_starts(starts)
+    )
+    for rule in rules:
+        if running.interrupted:
+            break
+        if isinstance(rule, Agreement):
+            points = running.search(on_threads(rule, count), small.problem, search)
+        else:
+            points = small.draw(rule, search)
+            running.counts += [1] * len(points)
+        if saved is not None and not isinstance(rule, GivenStarts):
+            saved.start(points)
+        # A pass over the blocks is expensive: with seen=1 the climb on the sample is not checked on
+        # all rows.
+        running.add_starts(rule.name, points, replace(inner, seen=1))
+    with until(deadline):
+        (result,) = succeeded(finish([running], Passes(count, saved), began))
+    if saved is not None and InterruptedWarning.__name__ not in result.kinds:
+        saved.remove()
+    result = replace(MoEResults.of(result), source=data)
+    # Misfits are looked for in the sample of the rows.
+    return warn_and_note(result, misfits_in(result, sample_data(result), running.sizes))
+
+
+SEARCHED = "n_starts", "time_limit", "risk"
+"""Arguments of `moestat.fit` that say how the default search looks for starts."""
+
+
+def deadline_after(time_limit: float | None) -> float:
+    """The time of `time.monotonic` at which a time limit that begins now is over."""
+    if time_limit is None:
+        return np.inf
+    return time.monotonic() + real_in("time_limit", time_limit, 0.0)
+
+
+def _search(
+    deadline: float,
+    n_starts: int | None = None,
+    time_limit: float | None = None,
+    risk: float | None = None,
+) -> Agreement:
+    """The default search for starts, which ends by the deadline."""
+    remaining = np.inf if time_limit is None else max(0.0, deadline - time.monotonic())
+    return search_of(n_starts, time_limit=remaining, risk=risk)
+
+
+def _surveyed(
+    model: Any,
+    blocks: Blocks,
+    order: Any,
+    declared: Sequence[Column | None],
+    names: Sequence[str],
+    seed: int,
+    count: int,
+    memory: dict[str, Any],
+) -> tuple[Any, tuple[Any, ...], Any, Known]:
+    """The model with names and sizes of its responses, and what one pass finds out about rows.
+
+    Between these are the labels of the classes of each response, and the same as the `Data` of a
+    fit has them.
+    """
+    by_name = not isinstance(model, Family)
+    likelihood = as_likelihood(model) if by_name else model.likelihood
+    n_features, classes, labels = None if by_name else model.n_features, None, ()
+    if likelihood.parts:
+        if "labels" not in memory:
+            memory["labels"] = find_labels(blocks, likelihood, n_features, count)
+        columns = labels_as_columns(memory["labels"], len(likelihood.parts), declared, names)
+        likelihood, _, classes = read_responses(model if by_name else likelihood, columns, order)
+        labels, model = classes, likelihood if by_name else model
+    if "known" not in memory:
+        memory["known"] = survey(blocks, likelihood, labels, n_features, seed, count)
+    known: Known = memory["known"]
+    if not likelihood.parts and known.labels:
+        column = labels_as_columns(known.labels, 1, declared).columns[0]
+        K, ordered = None if by_name else model.n_classes, "levels" in likelihood.options
+        _, classes = read_labels(column, K, order, ordered)
+        labels = (classes,)
+    elif not likelihood.parts and order is not None:
+        raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
+    if is_by_expert(model):
+        model = with_range(model, np.array([known.low[-1], known.high[-1]]))
+    return model, labels, classes, known
+
+
+def _check(
+    model: Family,
+    known: Known,
+    sampled: Sample,
+    prior: Prior | None,
+    features: Sequence[str] | None,
+) -> None:
+    """Raise if the rows do not determine a fit, or the family needs all rows at once."""
+    if model.is_regression or model.has_jumps or has_kinks(model):
+        raise ValueError(
+            "fits to blocks need a density without jumps and kinks, because they use Newton's"
+            f" method; got {model.likelihood.name} with gate {model.gate.name!r}"
+        )
+    if not known.total > 0:
+        raise ValueError("sample_weight must have a positive sum, but all its values are zero")
+    if known.total < model.n_free_params and prior is None:
+        raise ValueError(
+            f"n = {known.total:g} samples cannot determine {model.n_free_params} free parameters;"
+            ' prior="weak" adds the missing information'
+        )
+    if model.likelihood.effects is not None:
+        check_random_effects(model, known.sample.groups, prior)
+    if known.sample.groups is not None:
+        check_gate_in_groups(model, known.varying, features)
+    ends = np.array([known.low, known.high])
+    if model.likelihood.parts or model.likelihood.dtype is np.complex128:
+        check_response(model, sampled.y)
+    elif not known.labels:
+        check_response(model, ends[:, -1])
+    check_size("X or y", known.low, known.high)

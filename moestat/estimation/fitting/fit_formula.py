@@ -1,0 +1,252 @@
+"""Fits by formula: a response, terms of the experts and terms of the gate, from a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moestat.base.door import door
+from moestat.base.validate import is_sequence
+from moestat.estimation.data.data import check_options
+from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
+from moestat.estimation.fitting.fit import fit
+from moestat.estimation.fitting.fit_source import SharedSource, columns_of_source, fit_source
+from moestat.estimation.reading.by_expert import count_of
+from moestat.estimation.reading.formula import (
+    FormulaInputs,
+    response_column,
+    response_columns,
+    table_of,
+    used_names,
+)
+from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.responses import Columns
+from moestat.estimation.reading.table import Column, Table, as_table, column_names
+from moestat.estimation.results.results import MoEResults
+from moestat.estimation.rows.sources import LazySource, Source, as_source
+from moestat.model.joint import as_likelihood
+
+__all__ = ["fit_formula", "shared_source"]
+
+
+@door()
+def fit_formula(
+    formula: str | Mapping[Any, str],
+    data: object,
+    family: str | Mapping[str, object] | Sequence[object] = "gaussian",
+    *,
+    n_experts: int | None = None,
+    weights: str | None = None,
+    offset: str | None = None,
+    groups: str | None = None,
+    missing: str = "raise",
+    scope: Mapping[str, object] | None = None,
+    resume: str | Path | None = None,
+    **options: Any,
+) -> MoEResults:
+    """Fit a mixture of experts that a formula describes, by maximum likelihood.
+
+    In ``"wage ~ age + C(region) | age"`` the terms before the bar, age and region, are inputs of
+    the experts, and the term after it, age, is an input of the gate.  Without a bar all terms are
+    inputs of both; ``| 1`` is a gate without inputs.
+
+    Parameters
+    ----------
+    formula : str or mapping
+        ``"response ~ terms of the experts | terms of the gate | group"``; the second and third
+        parts are optional.  The grammar is that of the package formulaic:
+
+        - columns of `data`, with names that contain spaces in back-ticks; ``.`` stands for all
+          other columns;
+        - categories, which are columns of words, or ``C(x)``;
+        - interactions, ``a:b`` and ``a * b``;
+        - functions such as ``log(x)``, ``poly(x, 2)``, ``bs(x, df=4)``, ``I(x ** 2)``, and your
+          own;
+        - ``offset(log(t))`` among the terms of the experts.
+
+        A response that is censored from above is ``Surv(time, event)``, where event is 1 if the
+        time was observed.  A response between two bounds is ``cbind(low, high)``.  A mapping has a
+        formula for each expert, ``{"1": "y ~ x", "2": "y ~ x + z"}``, with the same response,
+        gate, groups and offset; without a bar, the terms of all experts are inputs of the gate.
+    data : table, mapping of str to array_like of shape (n,), or source of rows
+        The data, n rows: a frame of pandas, polars, pyarrow or another library that narwhals
+        supports.  Only the columns that the call names are read.  Data that do not fit into memory
+        may be given as the path of a Parquet file, the path of a folder of such files, a pattern
+        such as ``"sales/*.parquet"``, a data set of pyarrow, a frame of dask, a lazy frame of
+        polars with more than 100,000 rows (a shorter one is collected), or `moestat.Blocks` with
+        names.  They are read in parts and fitted as by `moestat.fit_blocks`.
+    family : str, mapping or sequence
+        Name of the likelihood, such as "gaussian" or "poisson", or a mapping with its options, as
+        in `moestat.fit`; a list of these for several responses, ``"cbind(y1, y2) ~ x"``.
+    n_experts : int, optional
+        Number of experts; 2 by default, or the number of likelihoods if each expert has its own.
+    weights : str, optional
+        Column of non-negative counts or frequency weights.
+    offset : str, optional
+        Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
+        predictor of every expert with the coefficient 1.
+    groups : str, optional
+        Column of labels of groups, such as subjects: all rows of a group belong to the same
+        expert.  It is the same as a third part of the formula, ``"y ~ x | z | id"``.
+    missing : {"raise", "drop"}
+        "raise" refuses data with missing values in a column that is used; "drop" leaves out the
+        rows that have them.
+    scope : mapping, optional
+        Functions and values that the formula may use; by default those that are defined where
+        you call `fit_formula`.
+    resume : str or Path, optional
+        Of a source: the file that keeps the best points after each pass, see `moestat.fit_blocks`.
+        If the fit ends early, the same call begins there.
+    **options
+        Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
+        ``n_starts``, ``rng`` and so on.
+
+    Returns
+    -------
+    MoEResults
+        The same as from `moestat.fit`, with parameters named after the terms of the formula.
+        ``predict``, ``predict_proba`` and ``get_prediction`` take data with the columns that the
+        formula uses.  If a term is an input of the gate only, its coefficient in the experts is
+        fixed at 0, and the reverse; the summary leaves these coefficients out.
+
+    Raises
+    ------
+    ValueError
+        If the formula is not valid, a column is unknown or has missing values, or a term is
+        infinite or undefined in some row; also for the reasons of `moestat.fit`.
+
+    Notes
+    -----
+    Data that do not fit into memory are read several times.  The first pass finds the rows with
+    missing values and the levels of categories, and draws a random sample of 100,000 rows.  Knots,
+    centres and scales of ``bs``, ``cr``, ``poly`` and ``scale`` are computed from this sample; if
+    there are more rows, ``result.notes`` says so.  All rows of a group are read together: at most
+    a million rows may lie in another part of the source than the first rows of their group.  Data
+    that change between two passes are refused.
+    If a part of the data cannot be read, the error names it.
+
+    The grammar and the coding of categories are those of Wilkinson and Rogers (1973), as in R and
+    formulaic; the first level is the reference.  ``0 +`` or ``- 1`` leaves out the intercept of the
+    experts; the gate always has an intercept.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, moestat
+    >>> age = np.linspace(20, 60, 200)
+    >>> south = np.arange(200) % 2 == 0
+    >>> wage = np.where(age > 40, 30, age - 10) + 3.0 * south + np.sin(9.0 * np.arange(200))
+    >>> data = pd.DataFrame({"wage": wage, "age": age, "region": np.where(south, "S", "N")})
+    >>> result = moestat.fit_formula("wage ~ age + region | age", data, n_experts=2, rng=0)
+    >>> result.params.index[3], round(float(result.params["a[0,region[T.S]]"]))
+    ('a[0,age]', 3)
+    >>> result.predict({"age": [30.0], "region": ["S"]}).round().tolist()
+    [23.0]
+    """
+    check_options(options, fit_formula, fit)
+    how = weights, offset, groups, missing, scope
+    source, n_experts = source_of(data), count_of(formula, n_experts)
+    if source is not None:
+        known = signature(fit).parameters
+        return fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+    if resume is not None:
+        raise ValueError(
+            "resume: available only for sources that are read in parts; got data in memory"
+        )
+    inputs, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
+    result = fit(family, inputs, y, n_experts=n_experts, **given)
+    assert result.data is not None
+    return replace(result, data=replace(result.data, **fields_of_data))
+
+
+def source_of(data: object) -> Source | SharedSource | None:
+    """The source if the data are read in parts; None if all rows are in memory."""
+    if isinstance(data, SharedSource):
+        return data
+    source = as_source(data)
+    return None if isinstance(source, LazySource) and source.is_small else source
+
+
+def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mapping[str, Any]) -> Any:
+    """The data of fits by several formulas; a source becomes one whose first pass they share."""
+    source = source_of(data)
+    if source is None or isinstance(source, SharedSource):
+        return data
+    columns, missing = columns_of_source(source), given.get("missing", "raise")
+    scope = given.get("scope")
+    weights, offset, groups = (given.get(name) for name in ("weights", "offset", "groups"))
+    also = [
+        read_terms(formula, columns, family, weights, offset, groups, missing, scope, {})
+        for formula in formulas
+    ]
+    return SharedSource(source, tuple(also))
+
+
+def read_formula(
+    formula: str | Mapping[Any, str],
+    data: object,
+    family: object,
+    weights: str | None,
+    offset: str | None,
+    groups: str | None,
+    missing: str,
+    scope: Mapping[str, object] | None,
+    options: Mapping[str, object],
+) -> tuple[Inputs, Column | Columns, dict[str, Any], dict[str, Any]]:
+    """Inputs, response and further arguments of `moestat.fit`, and further fields of its `Data`.
+
+    The arguments are those of `fit_formula`.
+    """
+    request = read_terms(
+        formula, column_names(data), family, weights, offset, groups, missing, scope, options
+    )
+    terms, groups, scope = request.terms, request.groups, request.scope
+    columns = request.columns
+    table, complete = _complete(data, request.names, missing)
+    formula_inputs = FormulaInputs.of(request.formula, terms, table, scope)
+    designs = formula_inputs.designs(table)
+    weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
+    for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
+        check_finite(design, whose)
+    inputs, given = arguments_of(request, formula_inputs, table, designs, family)
+    given |= {
+        "sample_weight": weight,
+        "groups": None if groups is None else table[groups],
+    }
+    several = is_sequence(family) or bool(as_likelihood(family).parts)
+    responses = response_columns if several else response_column
+    fields_of_data: dict[str, Any] = {
+        "columns": formula_inputs.plain_columns(table),
+        "responses": tuple(used_names([terms.response], columns, scope)[0]),
+        "weights_column": weights,
+        "groups_column": groups,
+    }
+    if complete is not None:
+        fields_of_data |= {
+            "kept": np.flatnonzero(complete),
+            "dropped": complete.size - int(complete.sum()),
+        }
+    return inputs, responses(terms.response, table, scope), given, fields_of_data
+
+
+def _complete(
+    data: object, names: Sequence[str], missing: str
+) -> tuple[Table, NDArray[np.bool_] | None]:
+    """The rows of the named columns without missing values; their mask if any row is left out."""
+    if missing == "raise":
+        return table_of(data, names), None
+    table = as_table("data", data, names)
+    assert table is not None
+    gaps = np.zeros(table.n_rows, dtype=bool)
+    for column in table.columns:
+        gaps |= column.missing
+    if not gaps.any():
+        return table, None
+    if gaps.all():
+        raise ValueError("data: every row has a missing value")
+    return table.at(np.flatnonzero(~gaps)), ~gaps

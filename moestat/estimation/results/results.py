@@ -1,0 +1,815 @@
+"""Results of a fit, in the manner of statsmodels."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from numpy.typing import ArrayLike
+
+from moestat.base.door import door, doors
+from moestat.base.types import Seed
+from moestat.base.validate import short
+from moestat.base.warnings import OverSpecifiedWarning, warn_caller
+from moestat.estimation.data.data import Data, without_rows
+from moestat.estimation.data.priors import Lasso, Prior
+from moestat.estimation.fit.explanation import Explanation, explain
+from moestat.estimation.fit.fitted import Fitted, StandardFit
+from moestat.estimation.fit.relabel import relabelled
+from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
+from moestat.estimation.inference.classes import classes
+from moestat.estimation.inference.covariance import (
+    KINDS,
+    check_kind_of_covariance,
+    robust_covariance,
+)
+from moestat.estimation.inference.diagnostics import (
+    classification_table,
+)
+from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
+from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.nested import lr_test
+from moestat.estimation.inference.on_source import covariance_on_source
+from moestat.estimation.inference.profile import Profile, profile
+from moestat.estimation.inference.random_effects import effects_of_groups, variance_components
+from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
+from moestat.estimation.inference.simpler import Simpler, simpler
+from moestat.estimation.inference.three_step import ThreeStep, covariates, distal
+from moestat.estimation.reading.formula import FormulaInputs
+from moestat.estimation.results.one_response import OneResponse, one_response
+from moestat.estimation.results.pictures import Pictures
+from moestat.estimation.results.summary import Summary, estimates, summarise, tidy
+from moestat.estimation.storage import MAX_BYTES, read_record, write_record
+from moestat.model.units import Coordinates, DataUnits
+from moestat.solvers import Certificate, Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MoEResults", "StandardFit", "load"]
+
+
+@doors
+class MoEResults(Pictures):
+    """A fitted mixture of experts.
+
+    `moestat.fit` and `moestat.fit_formula` return it.  Begin with `summary`, a table of the
+    estimates; `explain`, what the warnings of the fit mean and what to do; and `plot`.  Names are
+    those of statsmodels where statsmodels has them.
+
+    If the data were a data frame, `params`, `bse`, `tvalues` and `pvalues` are pandas series, and
+    `conf_int` and `cov_params` are frames, labelled by `param_names`.  Otherwise they are arrays.
+    `theta`, the vector of all parameters, is always an array.
+
+    Parameters
+    ----------
+    family : Family
+        The model.
+    solution : Solution
+        Estimates, observed information and certificate.
+    solver : str
+        Name of the solver.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
+    response_variance : float
+        Variance of a continuous response; NaN for classes.
+    data : Data, optional
+        The data of the fit, with the names of columns and classes.
+    standard : StandardFit, optional
+        The same fit to standardised data; None if the data were not standardised.
+    cov_type : str
+        Type of the covariance matrix that standard errors are computed from, see
+        `get_robustcov_results`.
+    robust : ndarray of shape (P, P), optional
+        This covariance matrix, if it is not the inverse observed information.
+    notes : tuple of str
+        Messages of the warnings that the fit raised.
+    prior : Prior, optional
+        Prior density; the estimate is then the mode of the posterior density.  None means maximum
+        likelihood.
+    kinds : tuple of str
+        Name of the class of each of these warnings.
+
+    Notes
+    -----
+    Experts are in descending order of their mean weight if the model was given by name; otherwise
+    their order is arbitrary.  Tables and pictures count experts from 1; names of parameters, such
+    as ``a[0,0]``, count from 0.
+
+    Examples
+    --------
+    >>> import moestat
+    >>> data = moestat.datasets.load("penguins").dropna()
+    >>> formula = "body_mass_g ~ flipper_length_mm"
+    >>> result = moestat.fit_formula(formula, data, n_experts=1, rng=0)
+    >>> float(result.params["a[0,flipper_length_mm]"].round(1))
+    50.2
+    >>> result.certificate.certified
+    True
+    """
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> Self:
+        """The results of a fit."""
+        return cls(**{each.name: getattr(fitted, each.name) for each in fields(fitted)})
+
+    def __repr__(self) -> str:
+        family, certificate = self.family, self.certificate
+        certified = "certified" if certificate.certified else "not certified"
+        return (
+            f"<MoEResults: {family.likelihood.name}, {family.gate.name} gate,"
+            f" {family.n_experts} {family.expert.name} experts, n = {self.nobs:.10g},"
+            f" log-likelihood {self.log_likelihood:.2f}, {certified}"
+            f"{'' if self.prior is None else ', posterior mode'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The summary with the picture of `plot` beside it, if the fit has its rows."""
+        picture = ""
+        if self.has_rows:
+            encoded = b64encode(self.picture()).decode()
+            picture = f'<img alt="data and fit" src="data:image/png;base64,{encoded}">'
+        return f"{picture}{self.summary().as_html()}"
+
+    def get_robustcov_results(
+        self,
+        cov_type: str = "HC0",
+        groups: ArrayLike | None = None,
+        *,
+        strata: ArrayLike | None = None,
+        n_resamples: int = 500,
+        rng: Seed = None,
+    ) -> MoEResults:
+        """Return the same fit with standard errors, tests and intervals from another covariance.
+
+        Parameters
+        ----------
+        cov_type : {"observed", "expected", "HC0", "HC1", "cluster", "survey", "bootstrap"}
+            "observed" is the inverse observed information.  "expected" is the inverse expected
+            information at the inputs of the data.  "HC0" is the sandwich ``V M V`` of White (1982),
+            which is valid when the model is misspecified; "HC1" is "HC0" times ``n / (n - p)``.
+            "cluster" is the sandwich by groups of Liang and Zeger (1986).  "survey" is the
+            covariance for a sample survey with weights, strata and clusters (Binder 1983).
+            "bootstrap" is the covariance of the estimates from resampled rows or groups.  For a
+            posterior mode V is the inverse curvature of the posterior density.  All types then
+            describe how the mode varies over repeated samples under the same prior, not its
+            distance from the maximum of the likelihood.
+        groups : array_like of shape (n,), or str, optional
+            Label of each row's group for "cluster" and "bootstrap", or of its cluster (primary
+            sampling unit) for "survey".  A fit to a source takes the name of a column of it, and
+            reads the rows once more.
+        strata : array_like of shape (n,), or str, optional
+            Label of each row's stratum for "survey", or the name of a column.  The sampling
+            weights are the ``sample_weight`` of the fit.  AIC, BIC and likelihood ratios treat
+            these weights as counts, so they are not valid for a survey.
+        n_resamples : int
+            Number of resamples of "bootstrap".
+        rng : numpy.random.Generator, int or None
+            Source of the resamples.
+
+        Returns
+        -------
+        MoEResults
+            The fit with the new covariance; its ``cov_type`` is the type given.
+
+        Raises
+        ------
+        ValueError
+            If the type is unknown or the groups do not match the data.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> robust = result.get_robustcov_results("HC0")
+        >>> bool(np.all(robust.bse[2:] > 0)), robust.cov_type
+        (True, 'HC0')
+        """
+        if cov_type == "bootstrap" and strata is not None:
+            raise ValueError("strata are for cov_type 'survey', got cov_type 'bootstrap'")
+        if cov_type == "bootstrap":
+            kind = "pairs" if groups is None else "cluster"
+            robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).covariance
+        elif cov_type in KINDS and not check_kind_of_covariance(self, cov_type, groups, strata):
+            robust = None
+        elif cov_type in KINDS and self.reads_source:
+            robust = covariance_on_source(self, cov_type, groups, strata)
+        elif cov_type in KINDS:
+            labels = self._of_rows("groups", groups), self._of_rows("strata", strata)
+            robust = robust_covariance(self, cov_type, *labels)
+        else:
+            known = ", ".join((*KINDS, "bootstrap"))
+            raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")
+        other = replace(self, cov_type=cov_type, robust=robust)
+        if "simpler" in self.__dict__:
+            other.__dict__["simpler"] = self.simpler
+        return other
+
+    @cached_property
+    def simpler(self) -> Simpler | None:
+        """The best fit with one expert fewer near this one, and its comparison by BIC."""
+        return simpler(self)
+
+    @property
+    def _order_doubt(self) -> str | None:
+        """The reason why Wald inference is not valid; None if there is none."""
+        if self.prior is not None:
+            return None
+        if not self.has_rows or self.rows.drawn or self.simpler is None:
+            return None
+        return str(self.simpler) if self.simpler.gain > 0.0 else None
+
+    def _warn_of_order(self) -> None:
+        doubt = self._order_doubt
+        if doubt is not None:
+            warn_caller(doubt, OverSpecifiedWarning)
+
+    def bootstrap(
+        self,
+        n_resamples: int = 500,
+        kind: str = "pairs",
+        *,
+        groups: ArrayLike | None = None,
+        rng: Seed = None,
+        verbose: bool = False,
+    ) -> BootstrapResult:
+        """Refit the model to resampled data, see `moestat.bootstrap`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.bootstrap(20, rng=0).conf_int().shape
+        (5, 2)
+        """
+        return bootstrap(self, n_resamples, kind, groups=groups, rng=rng, verbose=verbose)
+
+    def profile(self, name: str, alpha: float = 0.05) -> Profile:
+        """Compute the profile likelihood interval of the parameter `name`, see `moestat.profile`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> low, high = result.profile("a[0,0]").interval
+        >>> bool(low < result.blocks["a"][0, 0] < high)
+        True
+        """
+        return profile(self, name, alpha)
+
+    def compare_lr_test(self, restricted: MoEResults) -> TestResult:
+        """Test a restricted fit against this one by the likelihood ratio, see `moestat.lr_test`.
+
+        The restricted fit must have the same number of experts.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> y = X[:, 0] + np.sin(np.arange(100))
+        >>> full = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
+        >>> full.compare_lr_test(moestat.fit("gaussian", X[:, :1], y, n_experts=1, rng=0)).df
+        1
+        """
+        return lr_test(restricted, self)
+
+    def wald_test(self, constraints: str) -> TestResult:
+        """Test linear constraints, such as ``"a[0,0] = a[1,0], b[0] = 0"``, jointly by a Wald test.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
+
+        Returns
+        -------
+        TestResult
+            The statistic, its degrees of freedom and the p-value.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.wald_test("a[0,0] = 1").df
+        1
+        """
+        self._warn_of_order()
+        return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
+
+    def t_test(self, constraints: str) -> Effects:
+        """Test linear constraints on the parameters one at a time by normal tests, with intervals.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.t_test("a[0,0] = 0").tvalue[0], result.tvalues[3]))
+        True
+        """
+        self._warn_of_order()
+        return t_test(self, constraints)
+
+    def get_margeff(self, *, dummy: bool = False) -> Effects:
+        """Compute average marginal effects: mean derivatives with respect to each variable.
+
+        The prediction is the conditional mean, or the probability of each class.  Its derivatives
+        are averaged over the rows of the fit, and their standard errors come from the delta method.
+        For a fit by formula the variables are the columns of the data, whichever terms they occur
+        in, and the effect of a level of a factor is the difference from the first level.
+
+        Parameters
+        ----------
+        dummy : bool
+            Whether the effect of a column of zeros and ones is the difference between the
+            predictions at 1 and at 0 instead of a derivative.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> bool(np.isclose(result.get_margeff().effect[0], result.blocks["a"][0, 0]))
+        True
+        """
+        self._check_one("get_margeff")
+        return marginal_effects(self, dummy)
+
+    def random_effects(self) -> pd.DataFrame:
+        """Predict the random effects of each group, with their standard deviations.
+
+        The predictions are the conditional means and standard deviations given the rows of the
+        group.  They combine the best linear unbiased predictions within each expert, weighted by
+        the group's responsibilities.  The estimated parameters are treated as known (Laird and
+        Ware 1982, Sec. 3).
+
+        Returns
+        -------
+        DataFrame
+            One row per group, with a column for each effect and a column ``sd(...)`` for its
+            standard deviation.
+
+        Raises
+        ------
+        ValueError
+            If the fit has no random effects, or its data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+        >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+        >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+        >>> result.random_effects().columns.tolist()
+        ['Intercept', 'sd(Intercept)']
+        >>> bool(np.corrcoef(result.random_effects()["Intercept"], np.sin(range(20)))[0, 1] > 0.9)
+        True
+        """
+        return effects_of_groups(self)
+
+    def variance_components(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Standard deviations and correlations of the random effects by expert, with intervals.
+
+        Standard errors come from the delta method.  The intervals of level ``1 - alpha`` are normal
+        on a transformed scale: the logarithm of a standard deviation, Fisher's transform of a
+        correlation and the logit of the ICC.  If the standard error of a standard deviation
+        exceeds half of the estimate, its interval is normal without a transform and starts at 0 or
+        above.  The ICC is the correlation of two rows of a group at which the inputs with random
+        effects are 0.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+        >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+        >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+        >>> result.variance_components().loc[1].index.tolist()
+        ['sd(Intercept)', 'sd(residual)', 'ICC']
+        """
+        return variance_components(self, alpha)
+
+    @cached_property
+    def _responses(self) -> Sequence[OneResponse]:
+        """The fit of each response, if there are several."""
+        return tuple(one_response(self, r) for r in range(len(self.family.likelihood.parts)))
+
+    def response(self, name: str) -> OneResponse:
+        """Select one of several responses, with its predictions, effects and plots.
+
+        The predictions have standard errors.
+
+        Parameters
+        ----------
+        name : str
+            Name of the response.
+
+        Raises
+        ------
+        ValueError
+            If no response has this name.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 50)
+        >>> y = {"height": x + np.sin(7 * x), "visits": np.arange(50) // 9}
+        >>> result = moestat.fit(["gaussian", "poisson"], x, y, n_experts=1, rng=0)
+        >>> result.response("visits").predict([0.0]).round().tolist()
+        [2.0]
+        """
+        for response in self._responses:
+            if response.name == name:
+                return response
+        known = ", ".join(repr(response.name) for response in self._responses)
+        raise ValueError(
+            f"name must be one of {known}, got {short(name)}"
+            if known
+            else "the fit has one response"
+        )
+
+    def relabel(self, order: Sequence[int]) -> MoEResults:
+        """Return the same fit with its experts in another order.
+
+        Parameters
+        ----------
+        order : sequence of int
+            Numbers of the experts of this fit, from 0, in their new order.
+
+        Returns
+        -------
+        MoEResults
+            A fit with the same density, log-likelihood and certificate.
+
+        Raises
+        ------
+        ValueError
+            If `order` does not hold each expert once, or if bounds, constraints or likelihoods
+            differ between the experts.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> other = result.relabel([1, 0])
+        >>> bool(np.array_equal(other.blocks["a"], result.blocks["a"][[1, 0]]))
+        True
+        """
+        return relabelled(self, order)
+
+    def fit_constrained(self, constraints: str) -> RestrictedFit:
+        """Find the local maximum under constraints such as equal slopes ``"a[0,0] = a[1,0]"``.
+
+        The constraints are linear.
+
+        Parameters
+        ----------
+        constraints : str
+            Equations separated by commas or semicolons.  They use the names in `param_names`; a
+            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
+            it.
+
+        Returns
+        -------
+        RestrictedFit
+            The parameters, their standard errors and the likelihood ratio test of the constraints,
+            see `moestat.fit_constrained`.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> result.fit_constrained("a[0,0] = 1").lr_test.df
+        1
+        """
+        self._warn_of_order()
+        return fit_constrained(self, constraints)
+
+    def conf_int(self, alpha: float = 0.05) -> Any:
+        """Wald intervals of level ``1 - alpha`` for the parameters in `params`, one row each.
+
+        If the data do not distinguish two experts, the intervals are not valid, and the method
+        issues an `OverSpecifiedWarning`.
+        """
+        self._warn_of_order()
+        return self._labelled(self._interval(alpha), ["lower", "upper"])
+
+    def classification_table(self, labels: ArrayLike) -> pd.DataFrame:
+        """Cross-tabulate known labels (n,) of the rows and their most probable experts.
+
+        The result is a pandas data frame with one row per label and one column per expert, from 1.
+        A row of the fit counts as often as its weight says.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> table = result.classification_table(np.where(x < 0, "left", "right"))
+        >>> list(table.index), int(table.to_numpy().sum())
+        (['left', 'right'], 60)
+        """
+        import pandas as pd
+
+        known = self._of_rows("labels", labels)
+        names, table = classification_table(self.responsibilities, known, self.rows.weight)
+        experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
+        return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
+
+    def classes(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Sizes of the classes and means of the responses within them, with standard errors.
+
+        Each expert describes one class.  The size of a class is the mean gate probability over the
+        rows or groups.  Its mean is the mean of the expert over the rows, weighted by the gate:
+        ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Standard errors come from the delta method at
+        the inputs of the fit.  Intervals of sizes and probabilities are computed on the logit
+        scale.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``estimate``, ``error`` (the standard error), ``lower`` and ``upper``.  There is
+            one row for each class, from 1, and quantity: "size", "mean", or the probability of each
+            class of a response.
+
+        Raises
+        ------
+        ValueError
+            If the family has no density, or the data were not stored.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> round(float(result.classes()["estimate"].xs("size", level=1).sum()), 6)
+        1.0
+        """
+        return classes(self, alpha)
+
+    def distal(self, outcome: Any, method: str = "bch", *, assignment: str = "modal") -> ThreeStep:
+        """Estimate the mean, or probabilities, of an external variable within each class.
+
+        The units, which are rows or groups of rows, are assigned to classes, and the estimates are
+        corrected for classification errors.  Standard errors take into account that the classes are
+        estimated.
+
+        Parameters
+        ----------
+        outcome : array_like of shape (n,)
+            The external variable.  Strings, truth values, a categorical column, or numbers with
+            only two distinct values are treated as categories.  In a fit with groups the variable
+            must be the same for all rows of a group.
+        method : {"bch", "ml", "two-step"}
+            "bch" uses weights that correct the classification errors and is valid for any
+            distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the
+            assignments, with a normal or categorical outcome in each class (Vermunt 2010).
+            "two-step" maximises the likelihood of the responses with the experts fixed at their
+            estimates (Bakk and Kuha 2018).  "ml" and "two-step" are more efficient than "bch", but
+            they are wrong if a numeric outcome is not normal within classes.
+        assignment : {"modal", "proportional"}
+            "modal" assigns a unit to its most probable class; "proportional" assigns it to all
+            classes in proportion to their probabilities.
+
+        Returns
+        -------
+        ThreeStep
+            The estimates ``params`` with ``bse``, ``conf_int()``, ``tests`` and
+            ``classification``.  It prints as a table.
+
+        Raises
+        ------
+        ValueError
+            If the fit has one expert, the outcome does not have one value for each unit, or the
+            assignments do not distinguish the classes.
+
+        Notes
+        -----
+        The method assumes that the outcome is independent of the responses given the class.  The
+        assumption fails if, within a class, the outcome depends on inputs of the experts or of the
+        gate.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> rng = np.random.default_rng(0)
+        >>> x, first = rng.normal(size=400), rng.random(400) < 0.6
+        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+        >>> found = result.distal(np.where(first, 1.0, 5.0) + rng.normal(size=400))
+        >>> found.params.round().tolist()
+        [1.0, 5.0]
+        """
+        return distal(self, outcome, method, assignment)
+
+    def covariates(self, X: Any, method: str = "ml", *, assignment: str = "modal") -> ThreeStep:
+        """Regress class membership on external variables by a multinomial logit.
+
+        The coefficients are log-odds of each class against the last one.
+
+        Parameters
+        ----------
+        X : array_like or table of shape (n, d)
+            The numeric external variables.  In a fit with groups they must be the same for all
+            rows of a group.
+        method : {"ml", "bch", "two-step"}
+            The same as in `distal`.
+        assignment : {"modal", "proportional"}
+            The same as in `distal`.
+
+        Returns
+        -------
+        ThreeStep
+            The coefficients of the multinomial logit by class, with a Wald test of each variable.
+
+        Raises
+        ------
+        ValueError
+            In the same cases as `distal`.
+
+        Notes
+        -----
+        The estimating equations are those of Vermunt (2010), eq. (15), and Bakk and Kuha (2018),
+        eq. (6).  The corresponding one-step estimate is a fit whose gate uses these variables,
+        through ``gate_inputs=`` or the second part of a formula.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> rng = np.random.default_rng(0)
+        >>> x, age = rng.normal(size=(2, 400))
+        >>> first = rng.random(400) < 1 / (1 + np.exp(-age))
+        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+        >>> found = result.covariates({"age": age})
+        >>> bool(abs(found.params[1, "age"]) > 4 * found.bse[1, "age"])
+        True
+        """
+        return covariates(self, X, method, assignment)
+
+    def without_data(self) -> MoEResults:
+        """Return the same results without X and y, which need less storage.
+
+        The names of the columns and the weights are kept.
+        """
+        data = None if self.data is None else without_rows(self.data)
+        return replace(self, data=data, source=None)
+
+    def save(self, path: str | Path) -> None:
+        """Save the results, without pickle, in a file that `moestat.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            Path of the file, a NumPy archive; the usual extension is ``.npz``.
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/fit.npz")
+        ...     bool(moestat.load(f"{folder}/fit.npz").llf == result.llf)
+        True
+        """
+        write_record(path, self)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Summarise the fit, its certificate and its parameters in tables, by gate and expert.
+
+        Experts are numbered from 1.  Estimates have at least four significant digits, and enough
+        digits to reach the second digit of their standard error.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        Summary
+            It prints as text and is shown as HTML in a notebook.  Its methods ``as_text``,
+            ``as_latex``, ``as_html`` and ``as_csv`` return strings.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> "Expert 1" in result.summary(alpha=0.1).as_latex()
+        True
+        """
+        return summarise(self, alpha)
+
+    def explain(self) -> Explanation:
+        """Explain the certificate and each warning of the fit, in order, and what to do.
+
+        Returns
+        -------
+        Explanation
+            It prints as text: what was observed, what it means for the estimates, and remedies.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> print(str(result.explain()).partition(".")[0])
+        The fit is a local maximum of the likelihood in its box (certified)
+        """
+        return explain(self)
+
+    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return a table with one row per parameter, labelled by the names of the data.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have the level ``1 - alpha``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``part`` (gate or expert), ``expert`` (from 1), ``class`` (for classes: the
+            class to whose log-odds against the last class the parameter belongs), ``term``,
+            ``estimate``, ``error`` (the standard error), ``z``, ``pvalue``, ``lower``, ``upper``,
+            ``status`` (estimated, reference, fixed, on a bound, not identified) and ``name`` (the
+            name in `param_names`).  Quantities that do not exist are NaN.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> list(result.tidy()["name"])
+        ['b[0]', 'a[0,0]', 'log nu[0]']
+        """
+        return tidy(estimates(self, alpha))
+
+
+@door()
+def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
+    """Read the result of a fit from a file that `MoEResults.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        Path of the file.
+    max_bytes : int
+        Largest allowed size of the unpacked file in bytes, 1 GiB by default.
+
+    Returns
+    -------
+    MoEResults
+        The result; all its numbers are equal to those that were saved.
+
+    Raises
+    ------
+    ValueError
+        If the file does not contain a result, or is larger than `max_bytes` when unpacked.
+    OSError
+        If the file cannot be read.
+
+    Notes
+    -----
+    Reading a file runs no code from it.  The result of a fit by formula evaluates its formula when
+    it predicts.  The formula may then call only transforms of formulaic, universal functions of
+    NumPy, and functions such as ``abs``; your own functions are not saved.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, moestat
+    >>> X = np.linspace(-1, 1, 50)
+    >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result.save(f"{folder}/fit.npz")
+    ...     again = moestat.load(f"{folder}/fit.npz")
+    >>> bool((again.params == result.params).all())
+    True
+    """
+    record_types = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
+    return read_record(path, (*record_types, Prior, Lasso, FormulaInputs), max_bytes)

@@ -1,0 +1,125 @@
+"""Values for the rows of a fit to blocks or a source: for all rows by one pass, or for a sample.
+
+A pass replaces the data of the fit by the rows of one block after the other, and calls the method
+of a fit in memory on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from moestat.base.memory import FLOAT_BYTES, check_room
+from moestat.base.types import FloatArray, IntArray, Seed
+from moestat.base.validate import as_generator, draw_seed
+from moestat.estimation.data.data import Data
+from moestat.estimation.rows.block_rows import BlockRows, Reader
+from moestat.estimation.rows.blocks import Block
+
+if TYPE_CHECKING:
+    from moestat.estimation.fit.fitted import Fitted
+
+__all__ = ["at_sample", "sample_data", "sum_of_source", "values_of_source"]
+
+Fit = TypeVar("Fit", bound="Fitted")
+
+
+def sample_data(result: Fitted) -> Data:
+    """The sample of the rows of a fit to blocks, as the data of a fit."""
+    rows: BlockRows = result.source
+    known, family = rows.totals, result.family
+    sample = known.sample
+    assert result.data is not None
+    X = sample.X.copy() if family.held else sample.X
+    X[list(family.held)] = 0.0
+    return replace(
+        result.data,
+        X=X.T,
+        y=rows.reader.values(sample.y),
+        weight=sample.weight,
+        groups=sample.groups,
+        group_weight=None,
+        kept=known.numbers,
+        drawn=True,
+    )
+
+
+def at_sample(result: Fit) -> Fit:
+    """The fit with the rows of its sample, whose weights sum to those of all rows."""
+    data, total = sample_data(result), float(result.weight.sum())
+    weight = data.weight * (total / data.weight.sum())
+    return replace(result, data=replace(data, weight=weight), weight=weight, source=None)
+
+
+def values_of_source(
+    result: Fitted, name: str, answer: Callable[[Any], Any], rng: Seed = None
+) -> FloatArray:
+    """Values (n,) or (n, m) of all rows, in their order, by one pass.
+
+    `answer` takes a fit to the rows of a block; with `rng` also a generator of its own for each
+    block.  Rows have their order in the source, without those that have missing values.
+    """
+    rows: BlockRows = result.source
+    check_room(
+        2 * FLOAT_BYTES * rows.totals.given * max(1, result.family.n_experts),
+        f"{name}: values of {rows.totals.given:,} rows",
+        f"; take those of a sample, at_sample().{name}",
+    )
+    seed = None if rng is None else draw_seed(as_generator(rng))
+    work = partial(_answered, replace(result, source=None), rows.reader, answer, seed)
+    with _raise_refusals():
+        parts = list(rows.visit(work, name))
+    values = np.concatenate([part_values for part_values, _ in parts])
+    places = [numbers for _, numbers in parts if numbers is not None]
+    return values[np.argsort(np.concatenate(places), kind="stable")] if places else values
+
+
+def sum_of_source(result: Fitted, name: str, answer: Callable[[Any], float]) -> float:
+    """The sum over blocks of a number of each, by one pass."""
+    rows: BlockRows = result.source
+    work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
+    with _raise_refusals():
+        return float(rows.sum_blocks(partial(_first, work), name))
+
+
+def _first(
+    work: Callable[[int, Block], tuple[np.ndarray, object]], number: int, block: Block
+) -> np.ndarray:
+    return work(number, block)[0]
+
+
+class _NoAnswerError(Exception):
+    """A method refuses whatever the rows are, so the message does not name a part of the source."""
+
+
+@contextmanager
+def _raise_refusals() -> Iterator[None]:
+    """Raise a refusal as a `ValueError`, as for data in memory."""
+    try:
+        yield
+    except _NoAnswerError as refusal:
+        raise ValueError(str(refusal)) from None
+
+
+def _answered(
+    result: Fitted,
+    reader: Reader,
+    answer: Callable[..., object],
+    seed: int | None,
+    number: int,
+    block: Block,
+) -> tuple[np.ndarray, IntArray | None]:
+    """The answer of a fit to the rows of a block, and the numbers of the rows if it has groups."""
+    assert result.data is not None
+    part, numbers = reader.data(result.data, block)
+    result_of_block = replace(result, data=part, weight=part.weight)
+    generator = () if seed is None else (np.random.default_rng([seed, number]),)
+    try:
+        return np.asarray(answer(result_of_block, *generator)), numbers
+    except ValueError as error:
+        raise _NoAnswerError(str(error)) from None

@@ -1,0 +1,1 @@
+"""Rows that are elsewhere, and passes over any rows."""

@@ -1,0 +1,629 @@
+"""Rows in blocks: how they are read, what one pass computes, and the interface for solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from moestat.base.types import Encoded, FloatArray, IntArray, Labels, Likelihood, TableLike
+from moestat.base.validate import as_weights, short
+from moestat.estimation.data.data import Data, numbers_of
+from moestat.estimation.data.groups import arranged
+from moestat.estimation.progress import passing
+from moestat.estimation.reading.inputs import read_inputs
+from moestat.estimation.reading.labels import plain_labels
+from moestat.estimation.reading.responses import Columns, as_columns
+from moestat.estimation.reading.table import Column, as_column
+from moestat.estimation.rows.blocks import Block, Blocks, GroupedBlock
+from moestat.estimation.rules import MOST_LEVELS, SAMPLED, SPARE
+from moestat.model.family import Family
+from moestat.model.responses import columns_of
+from moestat.model.units import DataUnits
+from moestat.solvers.problem import Sample
+from moestat.solvers.rules import TINY
+
+__all__ = [
+    "BlockRows",
+    "Draw",
+    "Known",
+    "Reader",
+    "find_labels",
+    "labels_as_columns",
+    "rows_of_blocks",
+    "survey",
+]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a block, checked, without those of weight 0."""
+
+    X: FloatArray  # (d, b)
+    y: tuple[np.ndarray, ...]  # a column (b,) of numbers or labels for each response, or bound
+    weight: FloatArray  # (b,)
+    used: np.ndarray  # a mask of these rows among those of the block
+    groups: Labels | None = None  # (b,): labels of groups
+    # (b,): numbers of the rows among all rows, if the rows are not in their order
+    numbers: IntArray | None = None
+
+
+def _read_block(
+    likelihood: Likelihood,
+    block: Any,
+    n_features: int | None,
+    features: Sequence[str] | None,
+    every: bool = False,
+) -> _Rows:
+    """The rows of a block with a positive weight; all rows if `every`."""
+    groups = numbers = None
+    if isinstance(block, GroupedBlock):
+        groups, numbers = block.groups, block.numbers
+        block = (block.X, block.y, *([] if block.weight is None else [block.weight]))
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
+    X = read_inputs(block[0], n_features, features).design
+    y = _responses(likelihood, block[1])
+    given = block[2] if len(block) > 2 else None
+    if given is not None:
+        given = as_column("sample_weight", given).numbers("sample_weight")
+    if len(y[0]) != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} samples but y has {len(y[0])}")
+    weight = as_weights(given, len(y[0]), some=False)
+    used = weight > 0
+    if every or used.all():
+        return _Rows(X, y, weight, used, groups, numbers)
+    used_labels = [None if each is None else each[used] for each in (groups, numbers)]
+    X = np.ascontiguousarray(X[:, used])
+    return _Rows(X, tuple(column[used] for column in y), weight[used], used, *used_labels)
+
+
+def _responses(
+    likelihood: Likelihood, given: ArrayLike | TableLike | Column | Columns
+) -> tuple[np.ndarray, ...]:
+    """Responses as columns (b,) of numbers, or of labels of classes."""
+    if likelihood.parts:
+        names = [one.name for one in likelihood.parts]
+        columns = as_columns(given, names)
+        columns.check_missing("y")
+        responses = []
+        for one, column in zip(likelihood.parts, columns.columns, strict=True):
+            try:
+                has_labels = one.likelihood.support is not None
+                responses.append(plain_labels(column) if has_labels else column.numbers("y"))
+            except ValueError as error:
+                raise ValueError(f"response {one.name!r}: {error}") from None
+        return tuple(responses)
+    column = as_column("y", given)
+    column.check_missing("y")
+    if likelihood.support is not None:
+        return (plain_labels(column),)
+    if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
+        raise ValueError(f"y must have shape (n,) for {likelihood.name}, got {column.values.shape}")
+    values = numbers_of(likelihood, column)
+    return (values,) if values.ndim == 1 else tuple(map(np.ascontiguousarray, values.T))
+
+
+def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Labels | None, ...]:
+    """Labels of the classes of each response in some rows, None of numbers."""
+    if not any(law.support is not None for law in likelihood.laws):
+        return ()
+    labels = tuple(
+        None if law.support is None else np.unique(column)
+        for law, column in zip(likelihood.laws, y, strict=True)
+    )
+    if any(levels is not None and len(levels) > MOST_LEVELS for levels in labels):
+        raise ValueError(f"y has more than {MOST_LEVELS} different labels in a block")
+    return labels
+
+
+def _united(
+    one: tuple[Labels | None, ...], other: tuple[Labels | None, ...]
+) -> tuple[Labels | None, ...]:
+    """Labels of the classes of each response in either of two blocks."""
+    for pair in zip(one, other, strict=True):
+        words = {each.dtype.kind in "US" for each in pair if each is not None and each.size}
+        if len(words) > 1:
+            raise ValueError("blocks: y has words in one block and numbers in another")
+    return tuple(
+        None if a is None or b is None else np.union1d(a, b)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _encoded(
+    likelihood: Likelihood,
+    n_classes: int | None,
+    labels: Sequence[Labels | None],
+    y: Sequence[np.ndarray],
+) -> Encoded:
+    """Encoded responses; `labels` are those of the classes of each response, in their order."""
+    K = n_classes or 1
+    if likelihood.parts:
+        columns = [
+            column if levels is None else _positions(levels, column)
+            for levels, column in zip(labels or [None] * len(y), y, strict=True)
+        ]
+        return likelihood.encode(np.column_stack(columns).astype(np.float64), K)
+    if labels and labels[0] is not None:
+        return likelihood.encode(_positions(labels[0], y[0]), K)
+    return likelihood.encode(y[0] if len(y) == 1 else np.column_stack(y), K)
+
+
+def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
+    """Positions, from 1, of responses among the labels of the classes."""
+    order = np.argsort(labels)
+    return order[np.searchsorted(labels, y, sorter=order)] + 1
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How a block is checked, encoded, scaled and sorted by groups for the compiled loops."""
+
+    family: Family
+    labels: tuple[Labels | None, ...] = ()  # labels of the classes of each response, in their order
+    units: DataUnits | None = None
+    features: tuple[str, ...] | None = None
+
+    def sample(self, block: Block) -> Sample:
+        """The rows of a block."""
+        family = self.family
+        return self._encode(_read_block(family.likelihood, block, family.n_features, self.features))
+
+    def names(self, block: Block, first: int) -> np.ndarray:
+        """Numbers of the rows of a block, counted from `first`, or the labels of its groups."""
+        family = self.family
+        rows = _read_block(family.likelihood, block, family.n_features, self.features)
+        return first + np.flatnonzero(rows.used) if rows.groups is None else np.unique(rows.groups)
+
+    def rows(self, block: Block) -> tuple[IntArray, Labels | None]:
+        """Positions of the rows of a block that have a weight, and their groups, or None."""
+        family = self.family
+        rows = _read_block(family.likelihood, block, family.n_features, self.features)
+        return np.flatnonzero(rows.used), rows.groups
+
+    def encode_sample(self, rows: SampledRows) -> Sample:
+        """The rows of the random sample, encoded."""
+        used = np.ones(rows.keys.size, bool)
+        return self._encode(_Rows(rows.X, rows.y, rows.weight, used, rows.groups))
+
+    def _encode(self, rows: _Rows) -> Sample:
+        family, X = self.family, rows.X
+        response = _encoded(family.likelihood, family.n_classes, self.labels, rows.y)
+        if family.held:
+            X = X.copy()  # it may be the caller's own
+            X[list(family.held)] = 0.0
+        sample = arranged(X, response, rows.weight, rows.groups)
+        return sample if self.units is None else sample.convert(self.units)
+
+    def values(self, y: Sequence[np.ndarray]) -> np.ndarray:
+        """Responses as in `Data`: numbers, or positions, from 1, of the labels of classes."""
+        if self.family.likelihood.parts:
+            labels = self.labels or [None] * len(y)
+            columns = [
+                column if known is None else _positions(known, column)
+                for known, column in zip(labels, y, strict=True)
+            ]
+            return np.column_stack(columns).astype(np.float64)
+        if self.labels and self.labels[0] is not None:
+            return _positions(self.labels[0], y[0])
+        return y[0] if len(y) == 1 else np.column_stack(y)
+
+    def data(self, like: Data, block: Block) -> tuple[Data, IntArray | None]:
+        """All rows of a block as `Data`, and with groups the numbers of the rows among all rows."""
+        family = self.family
+        rows = _read_block(family.likelihood, block, family.n_features, self.features, every=True)
+        X = rows.X.copy() if family.held else rows.X
+        X[list(family.held)] = 0.0
+        y = self.values(rows.y)
+        data = replace(like, X=X.T, y=y, weight=rows.weight, groups=rows.groups, group_weight=None)
+        return data, rows.numbers
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """Rows with random keys; the rows with the smallest keys are a uniform sample of all rows.
+
+    The rows of a group have the same key, so that whole groups are sampled.
+    """
+
+    keys: FloatArray
+    X: FloatArray
+    y: tuple[np.ndarray, ...]
+    weight: FloatArray
+    # (2, m): the block of each row, and its number there; -1 and its number among all rows
+    place: np.ndarray
+    groups: Labels | None = None
+
+    def at(self, selected: IntArray) -> SampledRows:
+        """Some of the rows."""
+        groups = None if self.groups is None else self.groups[selected]
+        y = tuple(column[selected] for column in self.y)
+        fields_of_rows = (
+            self.keys[selected],
+            self.X[:, selected],
+            y,
+            self.weight[selected],
+            self.place[:, selected],
+        )
+        return SampledRows(*fields_of_rows, groups)
+
+    def smallest(self, count: int) -> SampledRows:
+        """The rows with the smallest keys, at most `count`, or one group that has more rows."""
+        if self.keys.size <= count:
+            return self
+        bound = max(np.partition(self.keys, count)[count], np.nextafter(self.keys.min(), 1.0))
+        return self.at(np.flatnonzero(self.keys < bound))
+
+    @classmethod
+    def of(cls, some: Sequence[SampledRows]) -> SampledRows:
+        """The sample of the rows that several blocks have drawn, in the order of the blocks."""
+        if len(some) == 1:
+            return some[0].smallest(SAMPLED)
+
+        def join(name: str) -> np.ndarray:
+            return np.concatenate([getattr(each, name) for each in some], axis=-1)
+
+        y = tuple(np.concatenate(parts) for parts in zip(*(each.y for each in some), strict=True))
+        groups = None if some[0].groups is None else join("groups")
+        rows = cls(join("keys"), join("X"), y, join("weight"), join("place"), groups)
+        return rows.smallest(SAMPLED)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What one pass computes from the rows: sums, ranges, labels, and a random sample."""
+
+    rows: int  # rows with a weight
+    given: int  # all rows
+    total: float
+    mean: FloatArray
+    squares: FloatArray  # sums of weighted products of deviations from the mean
+    low: FloatArray
+    high: FloatArray
+    labels: tuple[Labels | None, ...]
+    sample: SampledRows
+    group_weight: float | None = None  # sum of the weights of the groups
+    # inputs that differ within a group, each with the first such group
+    varying: Mapping[int, object] = field(default_factory=dict[int, object])
+    # rows before each block
+    begin: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def variances(self, which: Sequence[int]) -> FloatArray:
+        """Weighted variances of some inputs."""
+        at = list(which)
+        return self.squares[at, at] / self.total
+
+    @property
+    def numbers(self) -> IntArray:
+        """Numbers of the rows of the sample among all rows."""
+        block, row = self.sample.place
+        return np.where(block < 0, row, self.begin[block] + row)
+
+    def joined(self, other: Known) -> Known:
+        """The union of two, except samples; sums of squares by Chan, Golub and LeVeque (1983)."""
+        total = self.total + other.total
+        gap = other.mean - self.mean
+        groups = None
+        if self.group_weight is not None and other.group_weight is not None:
+            groups = self.group_weight + other.group_weight
+        return Known(
+            rows=self.rows + other.rows,
+            given=self.given + other.given,
+            total=total,
+            mean=self.mean + gap * (other.total / total if total else 0.0),
+            squares=self.squares
+            + other.squares
+            + np.outer(gap, gap) * (self.total * other.total / total if total else 0.0),
+            low=np.minimum(self.low, other.low),
+            high=np.maximum(self.high, other.high),
+            labels=_united(self.labels, other.labels),
+            sample=self.sample,
+            group_weight=groups,
+            varying={**other.varying, **self.varying},
+        )
+
+
+@dataclass(frozen=True)
+class _BlockSurvey:
+    """The part of `survey` that one block needs."""
+
+    likelihood: Likelihood
+    n_features: int | None
+    features: tuple[str, ...] | None
+    n_sampled: int
+    seed: int
+    labels: tuple[
+        Labels | None, ...
+    ] = ()  # labels of the classes of several responses, in their order
+
+    def labels_of(self, number: int, block: Block) -> tuple[Labels | None, ...]:
+        """Labels of the classes in a block."""
+        rows = _read_block(self.likelihood, block, self.n_features, self.features)
+        return _labels_in(self.likelihood, rows.y)
+
+    def look(self, number: int, block: Block) -> Known:
+        """The sums, ranges, labels and sample of one block."""
+        rows = _read_block(self.likelihood, block, self.n_features, self.features)
+        labels = _labels_in(self.likelihood, rows.y)
+        columns = rows.X
+        if self.likelihood.support is None:
+            response = _encoded(self.likelihood, None, self.labels, rows.y)
+            columns = np.vstack([rows.X, *columns_of(response)])
+        total = float(rows.weight.sum())
+        mean = columns @ rows.weight / total if total else np.zeros(len(columns))
+        centred = columns - mean[:, None]
+        # The random numbers of a block depend on its number alone, not on who reads it.
+        generator = np.random.default_rng([self.seed, number])
+        group_weight, varying, n_units = None, dict[int, object](), rows.weight.size
+        unit: Any = slice(None)
+        if rows.groups is not None:
+            names, first, unit = np.unique(rows.groups, return_index=True, return_inverse=True)
+            unit, n_units = unit.reshape(-1), names.size
+            if (at := _differing(rows.weight, first, unit)) is not None:
+                raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
+            for f, x in enumerate(rows.X):
+                if (at := _differing(x, first, unit)) is not None:
+                    varying[f] = names[at].item()
+            group_weight = float(rows.weight[first].sum())
+        keys = generator.random(n_units)[unit]
+        place = np.array([np.full(keys.size, number), np.flatnonzero(rows.used)], dtype=np.int32)
+        if rows.numbers is not None:
+            place = np.array([np.full(keys.size, -1), rows.numbers])
+        sample = SampledRows(keys, rows.X, rows.y, rows.weight, place, rows.groups)
+        return Known(
+            rows=rows.weight.size,
+            given=rows.used.size,
+            total=total,
+            mean=mean,
+            squares=(centred * rows.weight) @ centred.T,
+            low=columns.min(axis=1, initial=np.inf),
+            high=columns.max(axis=1, initial=-np.inf),
+            labels=labels,
+            sample=sample.smallest(self.n_sampled),
+            group_weight=group_weight,
+            varying=varying,
+        )
+
+
+def _differing(values: FloatArray, first: IntArray, unit: IntArray) -> int | None:
+    """The first group in which values (n,) differ from those of its first row."""
+    differ = values != values[first][unit]
+    return int(unit[np.argmax(differ)]) if differ.any() else None
+
+
+def find_labels(
+    blocks: Blocks, likelihood: Likelihood, n_features: int | None, threads: int
+) -> tuple[Labels | None, ...]:
+    """Labels of the classes of each response, None of numbers, by one pass if there are any."""
+    if not any(law.support is not None for law in likelihood.laws):
+        return ()
+    look = _BlockSurvey(likelihood, n_features, blocks.features, 0, 0).labels_of
+    united: tuple[Labels | None, ...] = ()
+    for labels in passing(blocks.map(look, threads), len(blocks), None, "labels of classes"):
+        united = _united(united, labels) if united else labels
+    return united
+
+
+def labels_as_columns(
+    labels: Sequence[Labels | None],
+    n_responses: int,
+    declared: Sequence[Column | None] = (),
+    names: Sequence[str] = (),
+) -> Columns:
+    """Responses (m,) in which each label of the classes occurs, with declared levels and names."""
+    length = max((len(occurring) for occurring in labels if occurring is not None), default=1)
+    columns: list[Column] = []
+    for r in range(n_responses):
+        occurring = labels[r] if labels else None
+        values = (
+            np.zeros(length)
+            if occurring is None
+            else occurring[np.arange(length).clip(max=len(occurring) - 1)]
+        )
+        column = (declared[r] if declared else None) or Column(values, np.empty(0))
+        columns.append(
+            Column(
+                values,
+                np.zeros(length, dtype=bool),
+                names[r] if names else None,
+                column.levels,
+                column.ordered,
+            )
+        )
+    return Columns(tuple(columns), bool(names))
+
+
+def survey(
+    blocks: Blocks,
+    likelihood: Likelihood,
+    labels: tuple[Labels | None, ...],
+    n_features: int | None,
+    seed: int,
+    threads: int,
+) -> Known:
+    """The sums, ranges, labels and sample of all blocks, by one pass.
+
+    For several responses the `labels` of their classes must be given; for one response they are
+    found by this pass.
+    """
+    n_sampled = SPARE * SAMPLED // len(blocks) + 1
+    look = _BlockSurvey(likelihood, n_features, blocks.features, n_sampled, seed, labels).look
+    known: Known | None = None
+    samples: list[SampledRows] = []
+    begin = [0]
+    for block_known in passing(blocks.map(look, threads), len(blocks), None, "survey"):
+        if known is not None and block_known.mean.size != known.mean.size:
+            raise ValueError("blocks: X has another number of columns in another block")
+        known = block_known if known is None else known.joined(block_known)
+        begin.append(known.given)
+        samples.append(block_known.sample)
+        if sum(each.keys.size for each in samples) > 3 * SAMPLED // 2:
+            samples = [SampledRows.of(samples)]
+    if known is None:
+        raise ValueError("blocks: there are no rows")
+    return replace(known, sample=SampledRows.of(samples), begin=np.array(begin[:-1]))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random weights of the rows, or groups of rows, of every block: a resample or a fold.
+
+    They depend on the numbers of the resample and of the block alone.
+    """
+
+    kind: str  # "pairs", "bayesian", or "training" and "held-out" rows of a fold
+    seed: tuple[int, int]  # of the bootstrap or the folds, and number of the resample or the fold
+    folds: int = 0
+
+    def of(self, number: int, rows: Sample) -> Sample:
+        """The rows of a block with their weights, those without one left out."""
+        units = rows.units
+        if self.folds:
+            seed, fold = self.seed
+            label = np.random.default_rng([seed, number]).integers(self.folds, size=units.size)
+            weight = np.where((label == fold) == (self.kind == "held-out"), units, 0.0)
+            return self._weighted(rows, weight)
+        generator = np.random.default_rng([*self.seed, number])
+        if self.kind == "pairs":
+            weight = generator.poisson(units).astype(np.float64)
+        else:
+            weight = generator.gamma(np.maximum(units, TINY))
+        return self._weighted(rows, weight)
+
+    @staticmethod
+    def _weighted(rows: Sample, weight: FloatArray) -> Sample:
+        if not weight.any():
+            weight[0] = TINY  # loops need a row
+        return rows.reweighted(weight)
+
+
+@dataclass(frozen=True)
+class BlockRows(Sample):
+    """All rows of the blocks in place of a `Sample` of arrays, with moments from a first pass."""
+
+    blocks: Blocks = field(kw_only=True)
+    totals: Known = field(kw_only=True)
+    reader: Reader = field(kw_only=True)
+    sampled: Sample = field(kw_only=True)
+    threads: int = field(kw_only=True)
+    draw: Draw | None = field(default=None, kw_only=True)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.totals.rows
+
+    @cached_property
+    def _move(self) -> tuple[FloatArray, FloatArray]:
+        """Shift and scale of each column, with the continuous responses last."""
+        units, count = self.reader.units, self.totals.mean.size
+        if units is None:
+            return np.zeros(count), np.ones(count)
+        extra = count - units.centre.size
+        ends = np.array([np.ravel(units.level), np.ravel(units.unit)])[:, :extra]
+        return np.append(units.centre, ends[0]), np.append(units.scale, ends[1])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean of each input and, last, of the continuous responses."""
+        shift, scale = self._move
+        return (self.totals.mean - shift) / scale
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Their covariance matrix."""
+        scale = self._move[1]
+        return self.totals.squares / self.totals.total / np.outer(scale, scale)
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Their standard deviations."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def gram(self) -> FloatArray:
+        """Weighted mean of ``phi phi'`` with phi = (1, x)."""
+        d = len(self.X)
+        mean = np.append(1.0, self.mean[:d])
+        gram = np.outer(mean, mean)
+        gram[1:, 1:] += self.covariance[:d, :d]
+        return gram
+
+    @cached_property
+    def _coarser(self) -> list[Sample]:
+        alone = self.draw is not None or self.sampled.size == self.size
+        return [] if alone else [self.sampled]
+
+    def parts(self, n_params: int) -> Sequence[slice]:
+        """One part for each block."""
+        return [slice(number, number + 1) for number in range(len(self.blocks))]
+
+    def part(self, rows: slice) -> Sample:
+        """The rows of one block."""
+        return self.reader.sample(self.blocks[rows.start])
+
+    def map_parts(self, function: Callable[[Sample], T]) -> Iterator[T]:
+        """``function(part)`` of every block, in order, where the blocks are."""
+        return self.visit(partial(_through, self.reader, self.draw, function), "pass")
+
+    def visit(self, function: Callable[[int, Block], T], what: str) -> Iterator[T]:
+        """``function(i, block)`` of every block, in order; the log says how far it is."""
+        blocks = self.blocks
+        return passing(blocks.map(function, self.threads), len(blocks), self.size, what)
+
+    def sum_parts(self, function: Callable[[Sample], T]) -> T:
+        """The sum of ``function(part)`` over every block, added where the blocks are."""
+        return self.sum_blocks(partial(_through, self.reader, self.draw, function), "pass")
+
+    def sum_blocks(self, function: Callable[[int, Block], T], what: str) -> T:
+        """The sum of ``function(i, block)`` over every block; the log says how far it is."""
+
+        def watch(steps: Iterable[V], count: int) -> Iterator[V]:
+            return passing(steps, count, self.size, what)
+
+        return self.blocks.sum(function, self.threads, watch)
+
+    def resamples(self, kind: str, count: int, seed: int) -> Iterator[BlockRows]:
+        """The same rows with the random weights of each of `count` resamples."""
+        for number in range(count):
+            yield replace(self, draw=Draw(kind, (seed, number)))
+
+    def convert(self, units: DataUnits) -> BlockRows:
+        """The same rows as (z, w) of these units."""
+        reader = replace(self.reader, units=units)
+        return replace(self, reader=reader, sampled=self.sampled.convert(units))
+
+
+def _through(
+    reader: Reader,
+    draw: Draw | None,
+    function: Callable[[Sample], T],
+    number: int,
+    block: Block,
+) -> T:
+    rows = reader.sample(block)
+    return function(rows if draw is None else draw.of(number, rows))
+
+
+def rows_of_blocks(
+    blocks: Blocks, known: Known, family: Family, labels: tuple[Labels | None, ...], threads: int
+) -> BlockRows:
+    """The rows in the user's units."""
+    reader = Reader(family, labels, features=blocks.features)
+    known.mean[list(family.held)] = 0.0
+    sampled = reader.encode_sample(known.sample)
+    alike = replace(
+        sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
+    )
+    nothing = np.empty((family.n_features, 0)), sampled.y[:0], np.array([known.total])
+    return BlockRows(
+        *nothing, blocks=blocks, totals=known, reader=reader, sampled=alike, threads=threads
+    )

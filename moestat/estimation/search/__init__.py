@@ -1,0 +1,1 @@
+"""Starting values: what is run from where, and when a search stops."""

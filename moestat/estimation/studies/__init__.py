@@ -1,0 +1,1 @@
+"""Questions that make further fits."""
