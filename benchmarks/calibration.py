@@ -138,7 +138,8 @@ def synthetic(number: int) -> dict[str, Any]:
     theta = true.pin(np.clip(theta, lower, upper))
     X, y = moestat.sample(true, theta, n, rng, design=moestat.Uniform(-2.0, 2.0))
     truth = theta if true.n_experts == fitted.n_experts else None
-    return {"name": f"{number}", "family": fitted, "X": X, "y": y, "truth": truth}
+    drawn = {"name": f"{number}", "family": fitted, "X": X, "y": y, "truth": truth}
+    return {**drawn, "true": true, "theta": theta}
 
 
 def watch(seen: list[SearchRecord]) -> None:

@@ -70,6 +70,31 @@ class SearchRules(NamedTuple):
     ten find."""
 
 
+class ModeRules(NamedTuple):
+    """Constants of the search for the highest posterior mode."""
+
+    starts: int = 4
+    """Number of starts in a batch: one of each kind."""
+    batches: int = 4
+    """Largest number of batches for each expert."""
+    risk: float = 0.05
+    """Largest accepted probability of a higher mode.  Of 318 searches with as many experts as the
+    truth 3 then end lower in silence, of 114 with another number 4; with .08, in .8 of the time, 8
+    and 5 (`benchmarks/modes.py`)."""
+    coefficients: tuple[float, float, float] = (-0.331, -0.873, -0.430)
+    """Coefficients of the probability of a higher mode: of 1, of ln(hits + 1/2), where hits is the
+    number of starts that reached the best mode, and of ln(1 + rounds), where rounds is the number
+    of rounds of neighbours without a gain (`benchmarks/modes.py`)."""
+    rows: int = 30
+    """Rows of a part for each parameter; a part has at least `SearchRules.least` rows."""
+    steps: int = 20
+    """Number of steps on a part, or on resamples of it, before a run goes on to all rows."""
+    most: float = 1.5
+    """Rows, in parts, above which runs begin on a part."""
+    wide: int = 3
+    """Rows, in parts, on which runs converge; of more rows the best modes are refined."""
+
+
 class PathRules(NamedTuple):
     """Constants of a path of penalised fits.
 
@@ -214,6 +239,6 @@ class RequiredRules(NamedTuple):
     """Number of Fisher's steps of the fit of that law, which converge in fewer."""
 
 
-SEARCH, PATH = SearchRules(), PathRules()
+SEARCH, MODES, PATH = SearchRules(), ModeRules(), PathRules()
 DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()
 ROUNDING, HIGHER = RoundingRules(), HigherRules()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from functools import cached_property
 
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, Value, ValueGradient
+from moestat.solvers.spring import Spring
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,15 @@ class Penalty:
     """Coefficients b of the inverse variances; shape (m,)."""
     centre: float | FloatArray = 0.0
     """Where the quadratic form is 0; shape (P,)."""
+
+    @cached_property
+    def spring(self) -> Spring:
+        """The penalty as compiled iterations read it."""
+        logs = np.zeros((2, len(self.quadratic) if self.logs.size else 0))
+        if self.logs.size:
+            logs[0, self.logs], logs[1, self.logs] = self.shape, self.rate
+        centre = np.broadcast_to(self.centre, len(self.quadratic)).astype(np.float64)
+        return centre, np.ascontiguousarray(self.quadratic), logs
 
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""
@@ -63,13 +73,18 @@ def _add(evaluation: Value, value: float, gradient: FloatArray, hessian: FloatAr
 
 @dataclass
 class PenalisedProblem(Problem):
-    """A problem whose objective is minus the log posterior density."""
+    """A problem whose objective is minus the log posterior density, or that a spring pulls."""
 
-    penalised: ClassVar[bool] = True
     penalty: Penalty = field(default_factory=lambda: Penalty(np.zeros((0, 0)), np.arange(0)))
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.spring = self.penalty.spring
+
     def completed(self, request: Request, total: Value) -> Value:
-        """The sums over all rows, and the penalty."""
+        """The sums over all rows, and the penalty, which a compiled run has added."""
+        if isinstance(request, Run):
+            return total
         theta, penalty = request.theta, self.penalty
         return _add(total, penalty.value(theta), penalty.gradient(theta), penalty.hessian(theta))
 
@@ -86,16 +101,3 @@ class PenalisedProblem(Problem):
             centre=np.broadcast_to(self.penalty.centre, len(self.penalty.quadratic))[places],
         )
         return PenalisedProblem(family, data, resolved=self.resolved, penalty=penalty)
-
-
-@dataclass
-class SprungProblem(Problem):
-    """A problem whose parameters a spring pulls to a centre; compiled iterations know it."""
-
-    def completed(self, request: Request, total: Value) -> Value:
-        """The sums over all rows, and the penalty of the spring."""
-        if isinstance(request, Run):
-            return total
-        centre, stiffness = self.spring
-        force = stiffness @ (request.theta - centre)
-        return _add(total, 0.5 * float(force @ (request.theta - centre)), force, stiffness)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Run(Request):
     def is_for(problem: Problem, request: Request) -> bool:
         """Whether the data are few enough for one thread, and in arrays that a loop can read."""
         data = problem.data.levels[request.level]
-        summed = not (problem.penalised or problem.family.ties) and data.begin is None
+        summed = not problem.family.ties and data.begin is None
         if not summed or data.whole or type(data) is not Sample:
             return False
         arrays = (*data.arrays, problem.tau)
@@ -184,12 +184,10 @@ class Problem:
     seen: int = 0
     """Number of rows that the start was fitted to before; smaller previews are skipped."""
     spring: Spring = FREE
-    """Centre and stiffness of a spring; arrays of length 0 if there is none."""
+    """A penalty that compiled iterations know; arrays of length 0 if there is none."""
     resolved: frozenset[str] = frozenset()
     """Blocks of scales whose lower bound follows from the rounding of the response: an atom on
     such a bound has not collapsed."""
-    penalised: ClassVar[bool] = False
-    """Whether the objective has a term besides the sum over rows and a spring."""
     _tau: FloatArray = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def __post_init__(self) -> None:

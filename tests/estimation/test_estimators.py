@@ -68,37 +68,13 @@ def test_errors_name_the_argument(wave):
         MoEClassifier().fit(X, np.full(len(y), "high"))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
         MoEClassifier().fit(X[:, 0], y)
-    with pytest.raises(ValueError, match="n_starts, time_limit and risk apply to the default"):
+    with pytest.raises(ValueError, match="n_starts, time_limit, risk and maximum apply to the default"):
         MoEClassifier(starts=[RandomStarts(1)], n_starts=2).fit(X, y)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         MoEClassifier().fit(X, X[:, 0])
     with pytest.raises(ValueError, match="unknown gate"):
         MoEClassifier(gate="none").fit(X, y)
     assert MoEClassifier().set_params(n_experts=3).n_experts == 3
-
-
-# Checks of scikit-learn that fit more parameters than there are samples, which is refused.
-_FEW = "{} samples cannot determine {} parameters"
-FEWER_SAMPLES_THAN_PARAMETERS = {
-    MoERegressor: {
-        1: {"check_sample_weight_equivalence_on_dense_data": _FEW.format(27, 32)},
-        2: {
-            "check_sample_weight_equivalence_on_dense_data": _FEW.format(27, 95),
-            "check_n_features_in_after_fitting": _FEW.format(15, 17),
-            "check_estimators_nan_inf": _FEW.format(10, 14),
-            "check_regressors_no_decision_function": _FEW.format(10, 17),
-        },
-    },
-    MoEClassifier: {
-        1: {"check_sample_weight_equivalence_on_dense_data": _FEW.format(27, 62)},
-        2: {
-            "check_sample_weight_equivalence_on_dense_data": _FEW.format(27, 155),
-            "check_n_features_in_after_fitting": _FEW.format(15, 25),
-            "check_dtype_object": _FEW.format(56, 77),
-            "check_estimators_nan_inf": _FEW.format(10, 12),
-        },
-    },
-}
 
 
 @pytest.mark.parametrize(
@@ -112,19 +88,17 @@ FEWER_SAMPLES_THAN_PARAMETERS = {
 )
 @pytest.mark.filterwarnings("ignore")
 def test_checks_of_scikit_learn(estimator, n_experts):
-    """Every check passes but those listed; with one expert only one has too few samples."""
-    listed = FEWER_SAMPLES_THAN_PARAMETERS[estimator][n_experts]
+    """Every check passes, also those with fewer samples than parameters.
+
+    Beyond 70 parameters the default solver is a quasi-Newton method, by which fits to weights and
+    to copies have the same maximum, but predictions that differ by 1e-5; the check asks for 1e-7.
+    """
+    weights = "check_sample_weight_equivalence_on_dense_data"
+    listed = {weights: "quasi-Newton"} if n_experts == 2 else {}
     found = check_estimator(
-        estimator(n_experts=n_experts),
-        expected_failed_checks=listed,
-        on_skip=None,
-        on_fail=None,
+        estimator(n_experts=n_experts), expected_failed_checks=listed, on_skip=None, on_fail=None
     )
-    failed = {check["check_name"]: str(check["exception"]) for check in found}
     assert not [check for check in found if check["status"] == "failed"]
-    assert {check["check_name"] for check in found if check["status"] == "xfail"} == set(listed)
-    for name in listed:
-        assert "samples cannot determine" in failed[name]
     assert len(found) > 55
 
 
@@ -194,7 +168,7 @@ def test_likelihoods_are_those_of_fits(likelihood, y, wave):
 def test_several_responses_are_columns_of_y(likelihood, wave):
     X, high = wave[0], wave[1] == "high"
     y = np.column_stack([high + X[:, 0], np.random.default_rng(0).normal(high)])
-    model = MoERegressor(n_experts=1, likelihood=likelihood, random_state=0).fit(X, y)
+    model = MoERegressor(1, likelihood=likelihood, prior=None, random_state=0).fit(X, y)
     plain = "multivariate-gaussian" if "-" in likelihood else ["gaussian", "gaussian"]
     fit = moestat.fit(plain, X, y, n_experts=1, rng=0)
     mean, deviation = model.predict(X, return_std=True)

@@ -23,7 +23,7 @@ from moestat.estimation.starts.scale import into_box
 from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.driver import drive
-from moestat.solvers.penalised import SprungProblem
+from moestat.solvers.penalised import PenalisedProblem, Penalty
 from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
 
 SEEDS = [
@@ -85,7 +85,8 @@ def test_moves_find_what_all_starts_of_a_pool_miss():
         mean = np.array([1.92 + 0.04 * x, x, -0.08 + 0.98 * x])[which, np.arange(150)]
         noise = np.array([rng.normal(size=150) for _ in range(3)])[which, np.arange(150)]
         y = np.round(mean + np.array([0.044, 0.0042, 0.22])[which] * noise, 3)
-        ends = [moestat.fit("gaussian", x, y, n_experts=2, rng=s).llf for s in range(4)]
+        how = {"n_experts": 2, "maximum": "highest"}
+        ends = [moestat.fit("gaussian", x, y, rng=s, **how).llf for s in range(4)]
         assert np.quantile(ends, 0.25) == pytest.approx(best, abs=0.01)
 
 
@@ -130,7 +131,7 @@ def test_a_search_beyond_the_budget_has_one_pool_and_rounds_that_gain_enough(mon
     monkeypatch.setattr(searching, "SEARCH", SEARCH._replace(work=1.0))
     for seed in range(5):
         pools.clear(), rounds.clear()
-        moestat.fit(family, X, y, rng=seed)
+        moestat.fit(family, X, y, maximum="highest", rng=seed)
         # A gain of .01 for each unit of work, 3e5, is out of reach: one round of each kind.
         assert (pools, rounds) == ([1], [family.n_experts])
 
@@ -148,7 +149,8 @@ def test_compiled_iterations_feel_the_spring(climb, monkeypatch):
     family, X, y, truth = drawn("gaussian", 300, 2, 2)
     data = Sample(np.ascontiguousarray(X.T), y, np.ones(len(y)))
     unit = 2.0 * Problem(family, data).metric(truth)
-    problem = SprungProblem(family, data, spring=(0.5 * truth, unit))
+    spring = Penalty(unit, np.arange(0), centre=0.5 * truth)
+    problem = PenalisedProblem(family, data, penalty=spring)
 
     def end():
         own = problem.restart()
@@ -202,7 +204,8 @@ def test_a_narrow_line_among_others_is_found():
         y = np.where(kind == 0, flat + 0.044 * rng.normal(size=150), steep)
         wide = -0.08 + 0.98 * x + 0.22 * rng.normal(size=150)
         y = np.round(np.where(kind == 2, wide, y), 3)
-        fits = [moestat.fit("gaussian", x, y, n_experts=2, rng=j) for j in range(6)]
+        how = {"n_experts": 2, "maximum": "highest"}
+        fits = [moestat.fit("gaussian", x, y, rng=j, **how) for j in range(6)]
         found += [fit.blocks["nu"].min() < 0.006**2 for fit in fits]
     assert np.mean(found) >= 0.9
 
@@ -219,7 +222,14 @@ def test_real_data_are_fitted_to_the_best_maximum_known(name, inputs, response, 
     """In most calls; without clusters in the pool, and resamples, in none of twelve."""
     table = getattr(datasets, name).load_pandas().data
     fits = [
-        moestat.fit("gaussian", table[inputs], table[response], n_experts=2, rng=seed)
+        moestat.fit(
+            "gaussian",
+            table[inputs],
+            table[response],
+            n_experts=2,
+            maximum="highest",
+            rng=seed,
+        )
         for seed in range(12)
     ]
     assert np.mean([fit.log_likelihood > best - 0.01 for fit in fits]) >= 0.6

@@ -11,8 +11,8 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, real_in
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
-from moestat.solvers.penalised import Penalty
-from moestat.solvers.problem import Sample
+from moestat.solvers.penalised import PenalisedProblem, Penalty
+from moestat.solvers.problem import Problem, Sample
 
 __all__ = ["Lasso", "Prior", "as_prior", "data_units"]
 
@@ -225,3 +225,13 @@ def _check(family: Family, prior: Prior) -> None:
             f"prior: gate {family.gate.name!r} is not linear in the inputs and cannot have a"
             " prior; use Prior(gate=None)"
         )
+
+
+def with_prior(problem: Problem, prior: Prior | None) -> Problem:
+    """The problem with the prior density added to its log-likelihood."""
+    if prior is None:
+        return problem
+    penalty = prior.penalty(problem.family, data_units(problem.data))
+    return PenalisedProblem(
+        problem.family, problem.data, resolved=problem.resolved, penalty=penalty
+    )

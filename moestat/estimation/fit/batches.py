@@ -6,16 +6,19 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+from moestat.base.threads import ONE_THREAD
+from moestat.base.types import FloatArray
 from moestat.estimation.data.data import Data
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.progress import answering
+from moestat.estimation.starts import GivenStarts
 from moestat.solvers import Solution
-from moestat.solvers.driver import Cores, attempt
+from moestat.solvers.driver import Cores, attempt, succeeded
 from moestat.solvers.problem import Iteration, Target
 
-__all__ = ["Data", "FitJob", "finish", "fit_jobs", "threads_of"]
+__all__ = ["Data", "FitJob", "finish", "fit_from", "fit_jobs", "threads_of"]
 
 
 def threads_of(target: Target) -> int | None:
@@ -103,3 +106,15 @@ def finish(
             errors[0] if errors else fit.finish(fit.solutions_in_time(ends, target), seconds)
         )
     return results
+
+
+def fit_from(result: Fitted, theta: FloatArray) -> Fitted:
+    """The fit to the rows of a result that begins at parameters (P,)."""
+    starts = [GivenStarts([theta])]
+    job = FitJob(result.family, result.rows, starts=starts, prior=result.prior)
+    began, target = time.perf_counter(), Cores()
+    with ONE_THREAD:
+        running = RunningFit.in_data_box(job, target)
+        running.start(1)
+        (fitted,) = succeeded(finish([running], target, began))
+    return fitted

@@ -90,6 +90,8 @@ def _disagreement(result: Fitted, fewer: str, risk: float) -> list[Doubt]:
         what = f"there is a higher one with a probability of about {chance:.0%}"
     other = " or use fewer experts" * bool(fewer)
     height = "log-likelihood" if result.prior is None else objective_of(result)
+    if result.prior is None and result.is_of_modes:
+        height = "posterior density under the weak prior, where the climb of the likelihood began,"
     return [
         (
             DisagreementWarning,

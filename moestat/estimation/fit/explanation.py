@@ -214,15 +214,24 @@ def explain(result: Fitted) -> Explanation:
         statement = "is not certified as a local maximum; do not report it"
     sentences = [f"The fit {statement}."]
     if certificate.n_starts > 1:
+        what = "mode" if result.is_of_modes else "maximum"
+        if result.prior is None and result.is_of_modes:
+            sentences.append(
+                "It is the maximum to which the highest mode of the posterior density under the"
+                " weak prior leads."
+            )
         sentences.append(
-            f"{agree} of {certificate.n_starts} starts ended at the best value. This is evidence,"
-            " but not a proof, that no higher maximum exists."
+            f"{agree} of {certificate.n_starts} starts ended at the best {what}. This is evidence,"
+            f" but not a proof, that no higher {what} exists."
         )
     if certificate.p_higher is not None:
         sentences.append(
             "The probability that one exists is estimated as"
             f" {as_percent(certificate.p_higher)}, from the results of the search."
         )
+    if result.prior is None and result.seen is not None and result.seen.note:
+        note = result.seen.note
+        sentences.append(f"{note[0].upper()}{note[1:]}.")
     notes = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
     if not notes:
         sentences.append("The fit raised no warning.")

@@ -19,9 +19,11 @@ from moestat.estimation.data.naming import names_by_term, parameter_names, repor
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.rows import own_inputs, read_new_inputs
 from moestat.estimation.fit.delta import normal_reach
+from moestat.estimation.fit.ends import Ends
 from moestat.estimation.fit.identified import Identified, identified
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.table import as_column, check_aligned
+from moestat.estimation.search.modes import ModeSearch
 from moestat.estimation.tables import labelled
 from moestat.model.family import Family
 from moestat.model.likelihoods.multivariate_gaussian import covariances
@@ -69,6 +71,8 @@ class Fitted:
     notes: tuple[str, ...] = field(default=(), repr=False)
     prior: Prior | None = field(default=None, repr=False)
     kinds: tuple[str, ...] = field(default=(), repr=False)
+    # where the search ended, if it was one for posterior modes
+    seen: Ends | None = field(default=None, repr=False)
     # the rows of a fit to blocks, or to a source, which methods read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
@@ -467,6 +471,46 @@ class Fitted:
             return tau, weight
         first = (grouping := Grouping(self.rows.groups)).order[grouping.begin]
         return tau[:, first], weight[first]
+
+    @property
+    def ends(self) -> pd.DataFrame:
+        """Where the search ended: this fit first, then the ends of the next highest modes.
+
+        The columns are ``log_likelihood``; ``log_posterior``, the log-likelihood plus the log
+        density of the weak prior, up to a constant; ``finite``, whether the maximum is at finite
+        parameters; ``rows_per_parameter``, the fewest rows of an expert for each of its parameters;
+        and ``starts``, the number of starts that reached the mode.  ``at_end(j)`` returns the fit
+        at an end.
+
+        Raises
+        ------
+        ValueError
+            If the fit does not know other ends.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 80)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> bool(np.isclose(result.ends.log_likelihood[0], result.llf))
+        True
+        """
+        return self._seen.frame()
+
+    @property
+    def is_of_modes(self) -> bool:
+        """Whether the search for starts was one for posterior modes: `p_higher` is of these."""
+        return self.prior is not None or self.certificate.start.startswith(ModeSearch.name)
+
+    @property
+    def _seen(self) -> Ends:
+        if self.seen is None:
+            raise ValueError(
+                "ends: known only of fits by the default search to all rows in memory; not of given"
+                " starts, sums of squares, jumps, sources or large samples, which are searched on"
+                " parts of the rows"
+            )
+        return self.seen
 
     @property
     def residual_variance(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from moestat.estimation.data.groups import arranged
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.random_terms import check_random_effects
 from moestat.estimation.rules import HIGHER
-from moestat.estimation.search.agreement import least_squares, search_of
+from moestat.estimation.search.options import SearchOptions
+from moestat.estimation.search.runs import least_squares
 from moestat.estimation.starts import StartRule
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
@@ -46,6 +47,8 @@ class FitJob:
         As in `moestat.fit`.
     by_weight : bool
         Whether experts come in descending order of their mean weight.
+    search : SearchOptions
+        How starts are searched if none are given.
     """
 
     family: Family
@@ -55,6 +58,7 @@ class FitJob:
     rng: Seed = None
     prior: Prior | None = None
     by_weight: bool = False
+    search: SearchOptions = field(default_factory=SearchOptions)
 
     def problem(self, whole: bool = False) -> Problem:
         """The data as the loops read them, after every check that does not need the solver."""
@@ -90,8 +94,10 @@ class FitJob:
         return HIGHER.modes if self.prior == as_prior("weak", self.family) else None
 
     def rules(self) -> list[StartRule]:
-        """The rules of starts, one search by default."""
-        return [search_of(searches=1)] if self.starts is None else checked_starts(self.starts)
+        """The rules of starts, the default search if none are given."""
+        if self.starts is None:
+            return [self.search.rule(self.family)]
+        return checked_starts(self.starts)
 
     def chosen_solver(self) -> Solver:
         """The solver, checked; the default one of the model if none is given."""

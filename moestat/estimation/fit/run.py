@@ -11,9 +11,10 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator
 from moestat.base.warnings import InterruptedWarning
-from moestat.estimation.data.priors import Prior, data_units
+from moestat.estimation.data.priors import with_prior
 from moestat.estimation.data.rounding import least_variances, resolution_of
 from moestat.estimation.fit.doubts import Doubt, doubts
+from moestat.estimation.fit.ends import ends_of
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.fit.identified import shortest, without_spare_columns
 from moestat.estimation.fit.job import FitJob
@@ -23,6 +24,8 @@ from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import HIGHER, SAME_HEIGHT
 from moestat.estimation.search.agreement import Agreement, on_threads
 from moestat.estimation.search.higher import probability_of_higher
+from moestat.estimation.search.modes import ModeRecord, ModeSearch
+from moestat.estimation.search.options import SearchRule
 from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import draw_starts, into_box
 from moestat.solvers import Solution, Solver
@@ -30,7 +33,7 @@ from moestat.solvers.driver import Unfinished, drive, until
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Iteration, Problem, Sample, Target
 
-__all__ = ["RunningFit", "with_prior"]
+__all__ = ["RunningFit"]
 
 
 @dataclass
@@ -51,7 +54,7 @@ class RunningFit:
     labels: list[str] = field(default_factory=list[str])
     counts: list[int] = field(default_factory=list[int])
     lower: int = 0
-    record: SearchRecord = field(default_factory=SearchRecord)
+    record: SearchRecord | ModeRecord | None = None
     risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
@@ -82,7 +85,7 @@ class RunningFit:
             if self.interrupted:
                 break
             n_seen = 0
-            if isinstance(rule, Agreement):
+            if isinstance(rule, SearchRule):
                 n_seen = rule.rows(self.inner)
                 points = self.search(on_threads(rule, threads), self.inner, rng)
             else:
@@ -92,18 +95,26 @@ class RunningFit:
             self.add_starts(rule.name, points, replace(self.inner, seen=n_seen))
         LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
 
-    def search(self, rule: Agreement, problem: Problem, rng: np.random.Generator) -> FloatArray:
+    def search(self, rule: SearchRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
+        self.risk = rule.risk
         try:
-            self.risk = rule.risk
-            record = SearchRecord(
-                coefficients=self.job.coefficients_of_higher or HIGHER.coefficients
-            )
-            if rule.is_calibrated:
-                self.record = record
-            points, counts = rule.find_starts(without_spare_columns(problem), rng, record)
+            problem = without_spare_columns(problem)
+            if isinstance(rule, ModeSearch):
+                self.record = ModeRecord()
+                points, counts = rule.find_starts(problem, rng, self.record)
+            else:
+                record = SearchRecord(
+                    coefficients=self.job.coefficients_of_higher or HIGHER.coefficients
+                )
+                if rule.is_calibrated:
+                    self.record = record
+                points, counts = rule.find_starts(problem, rng, record)
         except KeyboardInterrupt:
             self.interrupted, points = True, so_far()
+            if isinstance(rule, ModeSearch) and isinstance(self.record, ModeRecord):
+                start = rule.release(self.record, problem)
+                points = points if start is None else start[None]
             counts = [1] * len(points)
         self.counts += counts[: len(points)]
         self.lower += sum(counts[len(points) :])
@@ -145,12 +156,15 @@ class RunningFit:
         It was estimated neither for starts of the user's nor for other priors than the weak one.
         """
         family, certificate = self.job.family, best.certificate
-        known = self.job.coefficients_of_higher is not None and self.standard and self.record.pool
-        if self.interrupted or self.late or not known:
+        known = self.job.coefficients_of_higher is not None and self.standard
+        if self.interrupted or self.late or not known or self.record is None:
             return best
-        runs = certificate.n_starts
-        reached = runs * certificate.agreement
-        chance = probability_of_higher(self.record, family.n_experts, reached, runs)
+        if isinstance(self.record, ModeRecord):
+            chance = self.record.probability
+        else:
+            runs = certificate.n_starts
+            reached = runs * certificate.agreement
+            chance = probability_of_higher(self.record, family.n_experts, reached, runs)
         return replace(best, certificate=replace(certificate, p_higher=chance))
 
     def order_experts(self, result: Fitted) -> Fitted:
@@ -173,9 +187,13 @@ class RunningFit:
             )
         if self.standard:
             best = shortest(self.standard.problem, best)
-        family = self.job.family
+        family, seen = self.job.family, None
         if family.likelihood.effects is not None:
             best = with_positive_factors(family, best)
+        record, standard = self.record, self.standard
+        if standard and isinstance(record, ModeRecord) and record.on_all and record.modes:
+            how = standard.coordinates, standard.log_units
+            seen = ends_of(standard.problem, best, record, *how)
         result = Fitted(
             family,
             self.standard.outward(best) if self.standard else best,
@@ -185,6 +203,7 @@ class RunningFit:
             standard=self.standard.describe(best) if self.standard else None,
             prior=self.job.prior,
             data=self.job.data,
+            seen=seen,
         )
         result = self.order_experts(result)
         if self.standard:
@@ -234,16 +253,6 @@ def _best(
         agreement=float(np.asarray(counts)[:-1][near].sum()) / runs,
     )
     return replace(solutions[winner], certificate=certificate)
-
-
-def with_prior(problem: Problem, prior: Prior | None) -> Problem:
-    """The problem with the prior density added to its log-likelihood."""
-    if prior is None:
-        return problem
-    penalty = prior.penalty(problem.family, data_units(problem.data))
-    return PenalisedProblem(
-        problem.family, problem.data, resolved=problem.resolved, penalty=penalty
-    )
 
 
 def _variance(data: Sample) -> float:

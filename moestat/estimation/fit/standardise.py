@@ -129,10 +129,16 @@ class Standardised:
             tuple(sorted(self.problem.resolved)),
         )
 
+    @property
+    def log_units(self) -> float:
+        """The log-likelihood in standardised units minus that in the user's."""
+        return float(self.original.data.weight.sum()) * float(
+            np.sum(np.log(self.coordinates.units.unit))
+        )
+
     def outward(self, solution: Solution) -> Solution:
         """A solution in the units of the user."""
-        data, coordinates = self.original.data, self.coordinates
-        log_units = float(data.weight.sum()) * np.sum(np.log(coordinates.units.unit))
+        coordinates, log_units = self.coordinates, self.log_units
         return replace(
             solution,
             theta=coordinates.outward(solution.theta),

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from moestat.base.door import door
+from moestat.base.registry import configured
 from moestat.base.types import Seed, TableLike
 from moestat.estimation.data.data import read_inputs
 from moestat.estimation.data.priors import Prior
@@ -20,8 +21,9 @@ from moestat.estimation.fitting.fit import fit
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.starts import StartRule
+from moestat.model.gates import GATES
 from moestat.model.joint import as_likelihood
-from moestat.solvers import Solver, make_solver
+from moestat.solvers import Newton, Solver, make_solver
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -57,7 +59,7 @@ class _MoEEstimator(BaseEstimator):
     starts: Sequence[StartRule] | None = None
     n_starts: int | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
-    prior: Prior | str | None = None
+    prior: Prior | str | None = "weak"
     random_state: Seed = None
     if TYPE_CHECKING:  # attributes that `fit` and the classes below set are no parameters
         results_: MoEResults = field(init=False)
@@ -82,6 +84,20 @@ class _MoEEstimator(BaseEstimator):
         if hasattr(X, "columns"):
             read_inputs(X)
         return np.asarray(_validated(self, X, reset=False))
+
+    def _prior(
+        self,
+        likelihood: str | Mapping[str, object] | Sequence[object],
+        solver: Solver | None,
+    ) -> Prior | str | None:
+        """The prior of the fit: none where the default one is not defined."""
+        if not isinstance(self.prior, str):
+            return self.prior
+        gate = configured(GATES, self.gate)
+        has_jumps = gate.n_active is not None and gate.n_active < self.n_experts
+        by_newton = solver is None or isinstance(solver, Newton)
+        defined = as_likelihood(likelihood).block is not None and not has_jumps and by_newton
+        return self.prior if defined else None
 
     def _fit(
         self,
@@ -108,7 +124,7 @@ class _MoEEstimator(BaseEstimator):
                 n_starts=self.n_starts,
                 sample_weight=sample_weight,
                 rng=self.random_state,
-                prior=self.prior,
+                prior=self._prior(likelihood, solver),
                 **bounds,
             )
         return result.without_data()
@@ -133,9 +149,12 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         Number of starts in a pool, instead of `starts`; see `moestat.fit`.
     bounds : mapping of str to (float, float), optional
         Lower and upper bound of all parameters of a block, as in `moestat.family`.
-    prior : Prior or "weak", optional
-        A weakly informative prior density, as in `moestat.fit`.  The fit is then the posterior
-        mode.
+    prior : Prior, "weak" or None
+        A weakly informative prior density, as in `moestat.fit`: the fit is the posterior mode,
+        which predicts new rows better than the maximum of the likelihood more often than not, and
+        exists for any number of rows.  None is maximum likelihood.  Sums of squares, gates with
+        jumps and solvers other than Newton's method do not have the weak prior, and are fitted
+        without it.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the random starts.
 
@@ -163,7 +182,7 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
     def fit(
         self, X: ArrayLike | TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MoEClassifier:
-        """Fit the model by maximum likelihood to X (n, d) and class labels y (n,) of any type."""
+        """Fit the model to X (n, d) and class labels y (n,) of any type."""
         if hasattr(X, "columns"):
             read_inputs(X)
         design, labels = _validated(self, X, y, ensure_min_samples=2)
@@ -230,7 +249,7 @@ class MoERegressor(RegressorMixin, _MoEEstimator):
     def fit(
         self, X: ArrayLike | TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MoERegressor:
-        """Fit the model by maximum likelihood to X (n, d) and y (n,), or (n, m) for m responses.
+        """Fit the model to X (n, d) and y (n,), or (n, m) for m responses.
 
         If the likelihood is for censored responses, y (n, 2) holds the lower and the upper bound of
         each response.

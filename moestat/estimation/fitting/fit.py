@@ -27,7 +27,7 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column
 from moestat.estimation.results.results import MoEResults
-from moestat.estimation.search.agreement import search_of
+from moestat.estimation.search.options import MAXIMA, SearchOptions
 from moestat.estimation.starts import StartRule
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
@@ -50,6 +50,7 @@ def fit(
     n_starts: int | None = None,
     time_limit: float | None = None,
     risk: float | None = None,
+    maximum: str = "regular",
     sample_weight: ArrayLike | None = None,
     rng: Seed = None,
     threads: int | None = None,
@@ -94,21 +95,26 @@ def fit(
         discontinuous.  With such a gate, other solvers stay in the smooth region of the start, and
         their fits are not certified.
     starts : sequence of StartRule, optional
-        By default `moestat.estimation.search.agreement.Agreement`: a pool of starts and, if these
-        do not agree, up to eight races of such pools, with moves of single experts and resamples of
-        the rows, until races agree on the best optimum.
+        By default `moestat.estimation.search.modes.ModeSearch`: batches of starts of four kinds and
+        neighbours of the best mode, until a higher mode is improbable.
     n_starts : int, optional
-        Number of starts in a pool; four for each expert by default.
+        Number of starts in a batch; four by default.
     time_limit : float, optional
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start that has converged is
         the highest.
     risk : float, optional
-        Probability of a higher maximum at which the search stops, .05 by default.  The search
+        Probability of a higher mode at which the search stops, .05 by default.  The search
         continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and
-        at the latest until eight searches are made or their budget is used up.  The fit warns if
-        the probability is then larger than .15, or than a larger `risk`.  With 1 it stops after
-        one search.
+        at the latest until four batches for each expert are run.  The fit warns if the probability
+        is then larger than .15, or than a larger `risk`.  With 1 it stops after one batch.
+    maximum : {"regular", "highest"}
+        "regular" is the maximum of the likelihood to which the highest mode of the posterior
+        density under the weak prior leads.  "highest" is the highest maximum that a longer search
+        finds (`moestat.estimation.search.agreement.Agreement`, with a `risk` of .05): where the
+        likelihood is unbounded or increases to infinity, often one where a gate diverges or an
+        expert describes a few rows.  Sums of squares and likelihoods with jumps do not have the
+        weak prior, and are fitted as with "highest".  See Notes.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
     rng : numpy.random.Generator, int or None
@@ -179,6 +185,13 @@ def fit(
     Only `bounds` of the family that are the user's own bind as they are. Fits over the papers' box:
     ``bounds=F.box``.
 
+    A likelihood of a mixture has many local maxima, and its supremum is often at infinity or at an
+    expert on a few rows, which predicts new rows worse than the maximum beside it (McLachlan and
+    Peel 2000, Sec. 3.10).  The default estimate therefore begins at the highest posterior mode.
+    Nothing is forbidden: where this mode leads to infinity, as at a true change point, the fit
+    returns that end with a `SeparationWarning`.  ``result.ends`` lists the ends that the search
+    saw, and ``result.at_end(j)`` returns any of them.
+
     If the model is given by name, experts are in descending order of their mean weight over the
     rows, for every seed.  With a `Family`, with given starts, or with parameters on a bound they
     stay in the order in which they were found.  `MoEResults.relabel` changes the order.
@@ -223,7 +236,17 @@ def fit(
         random=random,
     )
     settings = Settings(
-        *(solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior),
+        solver=solver,
+        starts=starts,
+        n_starts=n_starts,
+        time_limit=time_limit,
+        risk=risk,
+        maximum=maximum,
+        rng=rng,
+        threads=threads,
+        target=target,
+        compress=compress,
+        prior=prior,
         by_weight=starts is None and not isinstance(family, Family),
     )
     with reported("fit", verbose, answers=True):
@@ -237,7 +260,7 @@ class Settings:
 
     Parameters
     ----------
-    solver, starts, n_starts, time_limit, risk, rng, threads, target, compress, prior
+    solver, starts, n_starts, time_limit, risk, maximum, rng, threads, target, compress, prior
         As in `fit`.
     by_weight : bool
         Whether experts come in descending order of their mean weight.
@@ -248,6 +271,7 @@ class Settings:
     n_starts: int | None = None
     time_limit: float | None = None
     risk: float | None = None
+    maximum: str = MAXIMA[0]
     rng: Seed = None
     threads: int | None = None
     target: Target | None = None
@@ -256,11 +280,11 @@ class Settings:
     by_weight: bool = False
 
     def __post_init__(self) -> None:
-        search_options = self.n_starts, self.time_limit, self.risk
-        if self.starts is not None and any(each is not None for each in search_options):
+        search = self.search
+        if self.starts is not None and search != SearchOptions():
             raise ValueError(
-                "n_starts, time_limit and risk apply to the default starts only; leave them out"
-                " if you give starts"
+                "n_starts, time_limit, risk and maximum apply to the default starts only; leave"
+                " them out if you give starts"
             )
         if self.compress is not None and str(self.compress) != "auto":
             raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
@@ -272,17 +296,18 @@ class Settings:
             if self.prior is not None:
                 raise ValueError("prior: fits with a prior run on the processor; leave out target=")
 
+    @property
+    def search(self) -> SearchOptions:
+        """How starts are searched if none are given."""
+        return SearchOptions(self.n_starts, self.time_limit, self.risk, self.maximum)
+
     def fit(self, family: Family, data: Data) -> MoEResults:
         """The fit to data that have been read, within the time limit."""
         limit = np.inf if self.time_limit is None else self.time_limit
-        starts = self.starts
-        if starts is None:
-            starts = [search_of(self.n_starts, time_limit=limit, risk=self.risk)]
-        settings = replace(self, starts=starts, n_starts=None, time_limit=None, risk=None)
         with until(time.monotonic() + limit):
             if self.compress is not None:
-                return settings.fit_compressed(family, data)
-            (result,) = settings.fit_all([(family, data)])
+                return self.fit_compressed(family, data)
+            (result,) = self.fit_all([(family, data)])
         return result
 
     def fit_compressed(self, family: Family, data: Data) -> MoEResults:
@@ -321,7 +346,9 @@ class Settings:
         with ONE_THREAD:
             for position, ((family, data), rng) in enumerate(zip(problems, children, strict=True)):
                 prior = as_prior(self.prior, family)
-                job = FitJob(family, data, self.solver, self.starts, rng, prior, self.by_weight)
+                job = FitJob(
+                    family, data, self.solver, self.starts, rng, prior, self.by_weight, self.search
+                )
                 with _naming(position, len(problems)):
                     running.append(RunningFit.in_data_box(job, target))
                     running[-1].start(threads_of(target))

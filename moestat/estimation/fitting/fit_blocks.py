@@ -26,14 +26,14 @@ from moestat.estimation.data.data import (
     with_places,
 )
 from moestat.estimation.data.groups import check_gate_in_groups
-from moestat.estimation.data.priors import Prior, as_prior
+from moestat.estimation.data.priors import Prior, as_prior, with_prior
 from moestat.estimation.data.random_terms import check_random_effects
 from moestat.estimation.data.rounding import checked_resolution, least_variances, resolution_of
 from moestat.estimation.fit.batches import finish
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.fit.job import FitJob, check_response, checked_starts
 from moestat.estimation.fit.relabel import by_weight
-from moestat.estimation.fit.run import RunningFit, with_prior
+from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.fit.standardise import Standardised, standardise
 from moestat.estimation.inference.misfit import misfits_in
 from moestat.estimation.progress import LOG, reported
@@ -53,7 +53,9 @@ from moestat.estimation.rows.block_rows import (
 from moestat.estimation.rows.blocks import Blocks
 from moestat.estimation.rows.interrupted import SavedEstimates, digest_of_fit
 from moestat.estimation.rows.passes import Passes
-from moestat.estimation.search.agreement import Agreement, on_threads, search_of
+from moestat.estimation.search.agreement import on_threads
+from moestat.estimation.search.modes import ModeRecord
+from moestat.estimation.search.options import SearchOptions, SearchRule
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.by_expert import is_by_expert, with_range
@@ -260,14 +262,18 @@ def fit_rows(
         if (points := saved.points()) is not None:
             LOG.info("going on from %d points of %s", len(points), saved.path)
             starts = [GivenStarts(points)]
-    rules = (
-        [_search(deadline, **(search_options or {}))] if starts is None else checked_starts(starts)
-    )
+    options_of_search = {k: v for k, v in (search_options or {}).items() if v is not None}
+    if "time_limit" in options_of_search:
+        options_of_search["time_limit"] = max(0.0, deadline - time.monotonic())
+    searched = SearchOptions(**options_of_search).rule(model)
+    rules = [searched] if starts is None else checked_starts(starts)
     for rule in rules:
         if running.interrupted:
             break
-        if isinstance(rule, Agreement):
+        if isinstance(rule, SearchRule):
             points = running.search(on_threads(rule, count), small.problem, search)
+            if isinstance(running.record, ModeRecord):
+                running.record.on_all = False
         else:
             points = small.draw(rule, search)
             running.counts += [1] * len(points)
@@ -285,7 +291,7 @@ def fit_rows(
     return warn_and_note(result, misfits_in(result, sample_data(result), running.sizes))
 
 
-SEARCHED = "n_starts", "time_limit", "risk"
+SEARCHED = "n_starts", "time_limit", "risk", "maximum"
 """Arguments of `moestat.fit` that say how the default search looks for starts."""
 
 
@@ -294,17 +300,6 @@ def deadline_after(time_limit: float | None) -> float:
     if time_limit is None:
         return np.inf
     return time.monotonic() + real_in("time_limit", time_limit, 0.0)
-
-
-def _search(
-    deadline: float,
-    n_starts: int | None = None,
-    time_limit: float | None = None,
-    risk: float | None = None,
-) -> Agreement:
-    """The default search for starts, which ends by the deadline."""
-    remaining = np.inf if time_limit is None else max(0.0, deadline - time.monotonic())
-    return search_of(n_starts, time_limit=remaining, risk=risk)
 
 
 def _surveyed(

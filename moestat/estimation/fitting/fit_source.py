@@ -65,19 +65,18 @@ _PIECE = 1 << 16
 """Rows whose designs are in memory at a time for each thread: a part may have many more."""
 
 _OPTIONS = (
-    *(
-        "starts",
-        "n_starts",
-        "time_limit",
-        "risk",
-        "rng",
-        "threads",
-        "verbose",
-        "classes",
-        "prior",
-        "resolution",
-        "random",
-    ),
+    "starts",
+    "n_starts",
+    "time_limit",
+    "risk",
+    "maximum",
+    "rng",
+    "threads",
+    "verbose",
+    "classes",
+    "prior",
+    "resolution",
+    "random",
 )
 """Arguments of `moestat.fit` that a fit to a source takes; others need all rows in memory."""
 
@@ -240,7 +239,8 @@ def _check(request: FormulaRequest, known: Sequence[str]) -> None:
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
             f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
-    given: dict[str, Any] = {name: request.options.get(name) for name in ("starts", *SEARCHED)}
+    options = request.options
+    given: dict[str, Any] = {k: options[k] for k in ("starts", *SEARCHED) if k in options}
     Settings(**given)  # refuses what does not go together
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import door, doors
@@ -17,8 +18,10 @@ from moestat.base.validate import short
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data.data import Data, without_rows
 from moestat.estimation.data.priors import Lasso, Prior
+from moestat.estimation.fit.batches import fit_from
+from moestat.estimation.fit.ends import Ends
 from moestat.estimation.fit.explanation import Explanation, explain
-from moestat.estimation.fit.fitted import Fitted, StandardFit
+from moestat.estimation.fit.fitted import Fitted, StandardFit, warn_and_note
 from moestat.estimation.fit.relabel import relabelled
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.classes import classes
@@ -32,6 +35,7 @@ from moestat.estimation.inference.diagnostics import (
 )
 from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.on_source import covariance_on_source
 from moestat.estimation.inference.profile import Profile, profile
@@ -209,6 +213,40 @@ class MoEResults(Pictures):
         if "simpler" in self.__dict__:
             other.__dict__["simpler"] = self.simpler
         return other
+
+    def at_end(self, j: int) -> MoEResults:
+        """Return the fit at another end of the search, see `ends`.
+
+        Parameters
+        ----------
+        j : int
+            Row of the table `ends`; 0 is this fit.
+
+        Returns
+        -------
+        MoEResults
+            The fit to the same data that begins at this end.
+
+        Raises
+        ------
+        ValueError
+            If there is no such end, or the rows of the fit are not in memory.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 80)
+        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> bool(np.isclose(result.at_end(0).llf, result.llf))
+        True
+        """
+        seen = self._seen
+        count = seen.starts.size
+        if not (isinstance(j, int | np.integer) and 0 <= j < count):
+            raise ValueError(f"j must be a row of the table ends, 0 to {count - 1}, got {short(j)}")
+        fitted = fit_from(self, seen.theta[j])
+        result = MoEResults.of(fitted)
+        return warn_and_note(result, misfits(result))
 
     @cached_property
     def simpler(self) -> Simpler | None:
@@ -812,4 +850,4 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
     True
     """
     record_types = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
-    return read_record(path, (*record_types, Prior, Lasso, FormulaInputs), max_bytes)
+    return read_record(path, (*record_types, Ends, Prior, Lasso, FormulaInputs), max_bytes)

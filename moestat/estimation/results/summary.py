@@ -306,7 +306,7 @@ def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
             f"{certificate.condition:.1e}",
         ),
         ("Starts (agreeing)", starts, "Distinct optima", certificate.n_optima),
-        *_higher(certificate.p_higher),
+        *_higher(result),
         ("Standard errors", errors, "On a bound", len(certificate.active)),
         ("Solver", result.solver, "Status", certificate.status),
     ]
@@ -322,13 +322,15 @@ def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
     return tuple(facts)
 
 
-def _higher(p: float | None) -> list[tuple[str, ...]]:
-    """The probability of a higher maximum, where it is estimated, as a round percentage."""
+def _higher(result: MoEResults) -> list[tuple[str, ...]]:
+    """The probability of a higher mode, or maximum, where it is estimated, as a percentage."""
+    p = result.certificate.p_higher
     if p is None:
         return []
     percent = as_percent(p)
     about = "" if percent.startswith("<") else "about "
-    return [("Higher maximum", f"probability {about}{percent}", "", "")]
+    what = "mode" if result.is_of_modes else "maximum"
+    return [(f"Higher {what}", f"probability {about}{percent}", "", "")]
 
 
 def _sparse_notes(result: MoEResults) -> list[str]:
@@ -354,7 +356,8 @@ def _steps(result: MoEResults) -> str:
 
 def _notes(result: MoEResults) -> tuple[str, ...]:
     """Sentences below the tables."""
-    known = result.identified.why, result._order_doubt, _steps(result)
+    higher = "" if result.seen is None or result.prior is not None else result.seen.note
+    known = result.identified.why, result._order_doubt, _steps(result), higher
     notes = tuple(filter(None, (*result.notes, *known)))
     if result.prior is not None:
         errors = "Standard errors describe the variation of the mode over repeated samples"

@@ -22,7 +22,7 @@ from moestat.estimation.starts import (
     predictor_noise,
 )
 from moestat.model.family import Family
-from moestat.solvers.penalised import SprungProblem
+from moestat.solvers.penalised import PenalisedProblem, Penalty
 from moestat.solvers.problem import Problem
 
 
@@ -65,8 +65,12 @@ class SpringStarts:
         centre = one_expert(problem)
         unit = self.spring * problem.data.weight.sum() * problem.metric(centre)
         springs = 10.0 ** rng.uniform(-1.0, 1.0, len(points))
+        none = np.arange(0)
         sprung: list[Problem] = [
-            SprungProblem(problem.family, problem.data, spring=(centre, s * unit)) for s in springs
+            PenalisedProblem(
+                problem.family, problem.data, penalty=Penalty(s * unit, none, centre=centre)
+            )
+            for s in springs
         ]
         return np.array([theta for theta, _ in climb_all(sprung, points, self.steps, self.threads)])
 

@@ -71,10 +71,14 @@ def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]
 
 
 def climb_all(
-    problems: Sequence[Problem], points: FloatArray, steps: int, threads: int | None
+    problems: Sequence[Problem],
+    points: FloatArray,
+    steps: int,
+    threads: int | None,
+    tolerance: float = RUN_TOLERANCE,
 ) -> list[Point]:
     """The ends of climbs from points (m, P) of the problems, after at most `steps` steps."""
-    newton = Newton(RUN_TOLERANCE, steps)
+    newton = Newton(tolerance, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
     return drive(runs, problems, threads)
 
@@ -84,12 +88,13 @@ def run_starts(
     points: FloatArray,
     steps: int,
     threads: int | None,
+    tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """The ends of climbs from points (m, P), after at most `steps` steps, best first."""
     starts = into_box(problem.family, points)
     # The starts were found on other rows, so a climb on previews would not improve them.
     known = replace(problem, seen=problem.data.size)
-    ends = climb_all([known.restart() for _ in starts], starts, steps, threads)
+    ends = climb_all([known.restart() for _ in starts], starts, steps, threads, tolerance)
     # If all atoms have collapsed, the data lie exactly on k lines, and the fit is no artefact.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]

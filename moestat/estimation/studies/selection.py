@@ -62,7 +62,7 @@ of searches."""
 _READING = ("groups", "classes", "missing", "resolution", "random")
 """Arguments of `moestat.fit` that say how data are read."""
 
-_SEARCHING = ("starts", "n_starts", "time_limit", "risk")
+_SEARCHING = ("starts", "n_starts", "time_limit", "risk", "maximum")
 """Arguments of `moestat.fit` that say how starts are searched."""
 
 SOLVING = ("solver", *_SEARCHING, "threads", "target", "compress", "prior")

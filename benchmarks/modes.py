@@ -1,0 +1,225 @@
+"""How probable a higher posterior mode is, by what a search has seen: data and fit.
+
+    python benchmarks/modes.py collect [--first 0] [--problems 200] [--minutes 20]
+    python benchmarks/modes.py fit
+
+`collect` adds to results/modes.jsonl.gz a line for each problem of `calibration.py` that is not
+there yet: three searches with other seeds that make all of their batches, and after each batch
+what the search had seen and how high its best mode was.  The highest mode of the three is the best
+one known.  `fit` estimates the coefficients of `moestat.estimation.rules.MODES` on the problems of
+odd numbers, judges them on those of even numbers, and writes results/modes.md: calibration in ten
+bins, and by each risk how many batches a search makes and how often it ends lower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from calibration import bins_of, fitted, lines_of, row_of, synthetic
+
+from moestat.base.threads import ONE_THREAD
+from moestat.estimation.data.data import read_data
+from moestat.estimation.fit.identified import without_spare_columns
+from moestat.estimation.fit.job import FitJob
+from moestat.estimation.fit.run import RunningFit
+from moestat.estimation.rules import MODES, SAME_HEIGHT
+from moestat.estimation.search.modes import ModeRecord, ModeSearch
+from moestat.solvers.driver import Cores
+
+HERE = Path(__file__).parent / "results"
+SEEDS = 3
+"""Searches of each problem."""
+
+
+class Watched(ModeRecord):
+    """A record that keeps what it was after each batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trace: list[dict[str, float]] = []
+        self.began = time.process_time()
+
+    def add(self, ends: Any, *, neighbours: bool = False) -> None:
+        """Enter ends; a batch is over after its neighbours."""
+        super().add(ends, neighbours=neighbours)
+        if neighbours and self.modes:
+            self.trace.append(
+                {
+                    "hits": self.best.starts,
+                    "rounds": self.rounds,
+                    "starts": self.starts,
+                    "single": sum(mode.starts == 1 for mode in self.modes),
+                    "height": round(self.best.end.height, 4),
+                    "seconds": round(time.process_time() - self.began, 4),
+                }
+            )
+
+
+def traces(case: dict[str, Any]) -> list[list[dict[str, float]]]:
+    """What searches of a problem had seen after each of their batches."""
+    family, data = read_data(case["family"], case["X"], case["y"], None, {})
+    found = []
+    with ONE_THREAD:
+        running = RunningFit.in_data_box(FitJob(family, data, rng=0), Cores(1))
+        problem = without_spare_columns(running.inner)
+        for seed in range(SEEDS):
+            record = Watched()
+            ModeSearch(risk=0.0).find_starts(problem, np.random.default_rng([seed, 4]), record)
+            found.append(record.trace)
+    return found
+
+
+def collect(path: Path, numbers: range, minutes: float) -> None:
+    """Add lines of problems until they are so many, or so much time is over."""
+    known = {json.loads(line)["name"] for line in lines_of(path)} if path.exists() else set()
+    until = time.monotonic() + 60.0 * minutes
+    warnings.simplefilter("ignore")
+    for number in numbers:
+        if f"{number}" in known:
+            continue
+        case = synthetic(number)
+        family = case["family"]
+        record: dict[str, Any] = {
+            "name": case["name"],
+            "likelihood": family.likelihood.name,
+            "gate": family.gate.name,
+            "n": len(case["y"]),
+            "k": family.n_experts,
+            "P": family.n_free_params,
+            "more": case["truth"] is None,
+        }
+        try:
+            record["traces"] = traces(case)
+        except ValueError as error:  # data that a law refuses, such as an absent class
+            print(case["name"], error, flush=True)
+            continue
+        with gzip.open(path, "at") as file:
+            file.write(json.dumps(record) + "\n")
+        print(record["name"], record["likelihood"], record["k"], flush=True)
+        if time.monotonic() > until:
+            return
+
+
+def covariates(stop: dict[str, float]) -> list[float]:
+    """Those of `ModeRecord.probability`."""
+    return [1.0, np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])]
+
+
+def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All stops of all searches: covariates, whether a higher mode is known, and the problem."""
+    found = []
+    for record in records:
+        ends = [trace[-1]["height"] for trace in record["traces"] if trace]
+        if not ends:
+            continue
+        best = max(ends)
+        for search, trace in enumerate(record["traces"]):
+            for batch, stop in enumerate(trace):
+                found.append(
+                    {
+                        "name": int(record["name"]),
+                        "search": search,
+                        "batch": batch,
+                        "more": record["more"],
+                        "z": covariates(stop),
+                        "good_turing": stop["single"] / stop["starts"],
+                        "lower": best - stop["height"] > SAME_HEIGHT,
+                        "seconds": stop["seconds"],
+                    }
+                )
+    return found
+
+
+def halted(stops: list[dict[str, Any]], beta: np.ndarray, risk: float) -> list[dict[str, Any]]:
+    """Where each search stops by a risk, with the probability that it then says."""
+    ends: dict[tuple[int, int], dict[str, Any]] = {}
+    for stop in stops:
+        key = stop["name"], stop["search"]
+        if key in ends and ends[key]["p"] <= risk:
+            continue
+        p = 1.0 / (1.0 + np.exp(-np.dot(stop["z"], beta)))
+        ends[key] = {**stop, "p": p}
+    return list(ends.values())
+
+
+def judge(path: Path) -> None:
+    """Fit on one half of the problems, judge on the other, and write the page."""
+    records = [json.loads(line) for line in lines_of(path)]
+    stops = stops_of(records)
+    train = [stop for stop in stops if stop["name"] % 2]
+    held = [stop for stop in stops if not stop["name"] % 2]
+    Z = np.array([stop["z"] for stop in train])
+    beta = fitted(Z, np.array([float(stop["lower"]) for stop in train]))
+    said = np.array([1.0 / (1.0 + np.exp(-np.dot(stop["z"], beta))) for stop in held])
+    lower = np.array([float(stop["lower"]) for stop in held])
+    coverage = np.array([stop["good_turing"] for stop in held])
+    bins = bins_of(said, lower)
+    inside = sum(low <= share <= high for _, share, low, high, _ in bins)
+    laws = len({record["likelihood"] for record in records})
+    lines = [
+        "# The probability of a higher posterior mode",
+        "",
+        f"{len(records)} simulated problems of {laws} likelihoods, three searches each, with what"
+        " they had seen after each of their batches. A higher mode is known where another search,"
+        " or a later batch, ended more than .01 higher. Coefficients are fitted to the"
+        f" {len(train):,} stops of the problems of odd numbers and judged on the {len(held):,} of"
+        " the others; stops of one problem are not independent, so that the bands of the binomial"
+        " distribution are too narrow.",
+        "",
+        "Coefficients of 1, ln(hits + 1/2) and ln(1 + rounds):"
+        f" {', '.join(f'{b:.3f}' for b in beta)}."
+        f" Brier score {np.mean((said - lower) ** 2):.3f}; of the mean alone"
+        f" {np.mean((lower.mean() - lower) ** 2):.3f}; of the share of modes that one start reached"
+        f" (Good 1953) {np.mean((coverage - lower) ** 2):.3f}. {inside} of 10 bins are within"
+        " their band.",
+        "",
+        "| searches say | a higher one is known | 95% band | stops |",
+        "|---|---|---|---|",
+        *map(row_of, bins),
+        "",
+        "Searches of the problems of even numbers, had they stopped by the risk:",
+        "",
+        "| risk | experts | batches, mean | seconds, mean | ends lower | of these in silence |",
+        "|---|---|---|---|---|---|",
+    ]
+    for risk in (0.03, 0.05, 0.08, 0.1, 0.15):
+        for more, words in ((False, "as many as the truth"), (True, "another number")):
+            ends = [end for end in halted(held, beta, risk) if end["more"] is more]
+            silent = [end for end in ends if end["lower"] and end["p"] <= max(risk, 0.15)]
+            missed = np.mean([end["lower"] for end in ends])
+            lines.append(
+                f"| {risk:g} | {words} | {np.mean([end['batch'] + 1 for end in ends]):.1f} |"
+                f" {np.mean([end['seconds'] for end in ends]):.2f} | {missed:.1%} |"
+                f" {len(silent)} of {len(ends)} |"
+            )
+    now = np.array(MODES.coefficients)
+    lines += ["", f"The library has the coefficients {', '.join(f'{c:g}' for c in now)}."]
+    text = "\n".join(lines) + "\n"
+    (HERE / "modes.md").write_text(text)
+    print(text)
+
+
+def main() -> None:
+    """Run a command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("collect", "fit"))
+    parser.add_argument("--problems", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=20.0)
+    given = parser.parse_args()
+    path = HERE / "modes.jsonl.gz"
+    if given.command == "collect":
+        collect(path, range(given.first, given.first + given.problems), given.minutes)
+    else:
+        judge(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The ends of a search: other maxima of the likelihood beside the one that a fit returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.data.priors import as_prior, data_units
+from moestat.estimation.fit.identified import channel_metric, identified
+from moestat.estimation.rules import ALARM, DOUBT, SAME_HEIGHT, SEARCH
+from moestat.estimation.search.modes import ModeRecord
+from moestat.estimation.search.runs import run_starts
+from moestat.model.units import Coordinates
+from moestat.solvers.penalised import PenalisedProblem
+from moestat.solvers.problem import Objective, Problem, Request
+from moestat.solvers.rules import NEWTON_STEPS
+from moestat.solvers.solution import Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Ends", "ends_of"]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where a search ended, the end that the fit returns first."""
+
+    theta: FloatArray = field(repr=False)
+    """Parameters in the user's units; shape (m, P)."""
+    log_likelihood: FloatArray
+    """Shape (m,)."""
+    log_posterior: FloatArray
+    """Log-likelihood plus the log density of the prior, up to a constant; shape (m,)."""
+    finite: np.ndarray
+    """Whether the maximum is at finite parameters; shape (m,)."""
+    rows: FloatArray
+    """Fewest rows of an expert, sums of posterior probabilities; shape (m,)."""
+    per_parameter: FloatArray
+    """These rows for each parameter of an expert; shape (m,)."""
+    starts: IntArray
+    """Number of starts that reached the mode from which the end was climbed; shape (m,)."""
+
+    @property
+    def note(self) -> str:
+        """What to know about the highest end if its log-likelihood is above that of the fit."""
+        at = int(np.argmax(self.log_likelihood))
+        lead = float(self.log_likelihood[at] - self.log_likelihood[0])
+        if lead <= SAME_HEIGHT:
+            return ""
+        what = ["its posterior mode under the weak prior is lower"]
+        if not self.finite[at]:
+            what.append("some of its coefficients diverge")
+        if self.per_parameter[at] < ALARM.enough:
+            what.append(f"one of its experts describes {self.rows[at]:.3g} rows")
+        return (
+            f"the search also saw an end whose log-likelihood is higher by {lead:.3g}:"
+            f" {', and '.join(what)}. result.at_end({at}) returns it, and result.ends lists all"
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """A table with a row for each end."""
+        import pandas as pd
+
+        columns = {
+            "log_likelihood": self.log_likelihood,
+            "log_posterior": self.log_posterior,
+            "finite": self.finite,
+            "rows_per_parameter": self.per_parameter,
+            "starts": self.starts,
+        }
+        return pd.DataFrame(columns, index=pd.RangeIndex(self.starts.size, name="end"))
+
+
+def ends_of(
+    problem: Problem,
+    best: Solution,
+    record: ModeRecord,
+    coordinates: Coordinates,
+    log_units: float,
+) -> Ends:
+    """The end that a fit returns, and those to which the next highest modes of its search lead.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data of the fit in its coordinates.
+    best : Solution
+        The solution that the fit returns, in these coordinates.
+    record : ModeRecord
+        What a search on all rows has seen.
+    coordinates : Coordinates
+        The map to the user's units.
+    log_units : float
+        The log-likelihood in standardised units minus that in the user's.
+    """
+    family = problem.family
+    prior = as_prior("weak", family)
+    assert prior is not None
+    is_mode = isinstance(problem, PenalisedProblem)
+    penalty = problem.penalty if is_mode else prior.penalty(family, data_units(problem.data))
+    ends = [(best.theta, best.log_likelihood, record.modes[0].starts)]
+    for mode in record.modes[1 : SEARCH.returned]:
+        (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1)
+        height = end.height + problem.prior_of(end.theta)
+        is_known = any(abs(height - other) <= SAME_HEIGHT for _, other, _ in ends)
+        if np.isfinite(height) and not is_known:
+            ends.append((end.theta, height, mode.starts))
+    looked = [_look(problem, replace(best, theta=theta)) for theta, _, _ in ends]
+    heights = np.array([height for _, height, _ in ends])
+    penalties = np.array([penalty.value(theta) for theta, _, _ in ends])
+    channels = range(family.first_expert_channel, len(family.channels))
+    n_own = sum(int(family.width[c]) for c in channels if not family.channels[c].shared)
+    rows = np.array([each[1] for each in looked])
+    return Ends(
+        np.array([coordinates.outward(theta) for theta, _, _ in ends]),
+        heights - log_units,
+        heights - penalties - log_units,
+        np.array([each[0] for each in looked]),
+        rows,
+        rows / max(n_own, 1),
+        np.array([starts for _, _, starts in ends]),
+    )
+
+
+def _look(problem: Problem, end: Solution) -> tuple[bool, float]:
+    """Whether an end is at finite parameters, and the fewest rows of an expert there."""
+    _, tau, _ = problem.rowwise(end.theta)
+    rows = float((tau @ problem.data.weight).min())
+    information = problem.evaluate(Request(Objective.OBSERVED, end.theta)).hessian
+    metric, total = channel_metric(problem, end.theta), float(problem.data.weight.sum())
+    known = identified(problem.family, replace(end, information=information), total, metric)
+    along = known.flat @ (known.flat.T @ (metric @ end.theta))
+    return bool(along @ metric @ along < DOUBT.far**2), rows

@@ -1,0 +1,246 @@
+"""The default search: the highest mode of the posterior density under the weak prior.
+
+The maximum of the likelihood to which this mode leads is the default estimate.  The likelihood
+itself has its highest values where a gate diverges or an expert describes a few rows; such ends
+predict new rows worse than the maximum beside them (`benchmarks/regular.py`).
+
+Starts of four kinds (`Pool`) are run to convergence in batches.  After each batch neighbours of the
+best mode are run, too: points that it reaches on resamples of the rows, or with one expert
+replaced.  The search stops where the estimated probability of a higher mode is at most `risk`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.base.validate import positive_int, real_in
+from moestat.estimation.data.priors import as_prior, with_prior
+from moestat.estimation.progress import LOG
+from moestat.estimation.rules import MODES, SAME_HEIGHT, SEARCH
+from moestat.estimation.search.agreement import Pool
+from moestat.estimation.search.neighbours import climb_on_resamples, draw_moves
+from moestat.estimation.search.runs import RunEnd, run_starts, some_rows
+from moestat.model.family import Family
+from moestat.solvers.driver import is_late
+from moestat.solvers.penalised import PenalisedProblem
+from moestat.solvers.problem import Problem
+from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE
+
+__all__ = ["ModeRecord", "ModeSearch", "has_weak_prior"]
+
+
+@dataclass
+class Mode:
+    """A mode that runs have reached."""
+
+    end: RunEnd
+    """Where the first run ended."""
+    starts: int = 0
+    """Number of starts that reached it."""
+
+
+@dataclass
+class ModeRecord:
+    """The record of a search for modes, from which the probability of a higher one is estimated."""
+
+    modes: list[Mode] = field(default_factory=list[Mode])
+    """Distinct modes, the highest first."""
+    starts: int = 0
+    """Number of starts that were run."""
+    rounds: int = 0
+    """Number of rounds of neighbours of the best mode since it was found."""
+    on_all: bool = False
+    """Whether the search ran on all rows."""
+
+    @property
+    def best(self) -> Mode:
+        """The highest mode."""
+        return self.modes[0]
+
+    @property
+    def probability(self) -> float:
+        """Estimated probability that a mode exists which is higher than the best one.
+
+        A logistic model of the number of starts that reached the best mode and the number of rounds
+        in which none of its neighbours was higher, fitted by `benchmarks/modes.py`.
+        """
+        if not self.modes:
+            return 1.0
+        covariates = 1.0, np.log(self.best.starts + 0.5), np.log1p(self.rounds)
+        return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
+
+    def add(self, ends: Sequence[RunEnd], *, neighbours: bool = False) -> None:
+        """Enter the ends of a batch of starts, or of a round of neighbours of the best mode."""
+        before = self.best.end.height if self.modes else -np.inf
+        for end in ends:
+            if np.isfinite(end.height):
+                self._enter(end).starts += not neighbours
+        self.starts += 0 if neighbours else len(ends)
+        self.modes.sort(key=lambda mode: -mode.end.height)
+        is_higher = bool(self.modes) and self.best.end.height > before + SAME_HEIGHT
+        self.rounds = 0 if is_higher else self.rounds + neighbours
+
+    def _enter(self, end: RunEnd) -> Mode:
+        """The mode of this height, which is added if no run has reached it before."""
+        for mode in self.modes:
+            if abs(mode.end.height - end.height) <= SAME_HEIGHT:
+                return mode
+        self.modes.append(Mode(end))
+        return self.modes[-1]
+
+
+@dataclass(frozen=True)
+class ModeSearch:
+    """Batches of starts and rounds of neighbours, until a higher mode is improbable.
+
+    Parameters
+    ----------
+    pool : Pool
+        The starts of a batch; one of each kind by default.
+    risk : float
+        Largest accepted probability of a higher mode.
+    batches : int, optional
+        Largest number of batches; four for each expert by default.
+    time_limit : float
+        Number of seconds after which no further batch begins.
+    threads : int or None
+        Threads over starts; all cores for None.  The result does not depend on it.
+
+    Notes
+    -----
+    Of data with many rows a batch runs on a part of the rows first, and its best modes then on
+    more rows: modes of parts are near those of all rows.
+
+    Examples
+    --------
+    >>> from moestat import family, fit, sample
+    >>> F = family("gaussian", gate="softmax", n_experts=2)
+    >>> theta = F.pack({"beta0": [0, 0], "beta1": [5, 0], "a": [2, -2], "b": [0, 0], "nu": [1, 1]})
+    >>> X, y = sample(F, theta, n=300, rng=0)
+    >>> fit(F, X, y, starts=[ModeSearch(risk=0.01)], rng=0).certificate.certified
+    True
+    """
+
+    pool: Pool = field(default_factory=lambda: Pool(MODES.starts))
+    risk: float = MODES.risk
+    batches: int | None = None
+    time_limit: float = np.inf
+    threads: int | None = 1
+    name: str = "modes"
+    in_user_units: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        real_in("risk", self.risk, 0.0, 1.0)
+        if self.batches is not None:
+            positive_int("batches", self.batches)
+        if not (isinstance(self.time_limit, float) and self.time_limit == np.inf):
+            real_in("time_limit", self.time_limit, 0.0)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """The highest mode, shape (1, P)."""
+        return self.find_starts(problem, rng)[0][:1]
+
+    def rows(self, problem: Problem) -> int:
+        """Number of rows that a search runs on; its starts have seen these."""
+        return SEARCH.in_all * _part(problem)
+
+    def find_starts(
+        self, problem: Problem, rng: np.random.Generator, record: ModeRecord | None = None
+    ) -> tuple[FloatArray, list[int]]:
+        """The highest mode (1, P), and how many starts reached each mode, the highest first.
+
+        The modes that the search has seen are entered in `record`.
+        """
+        record = ModeRecord() if record is None else record
+        family, deadline = problem.family, time.monotonic() + self.time_limit
+        posterior = problem
+        if not isinstance(problem, PenalisedProblem):
+            posterior = with_prior(problem, as_prior("weak", family))
+        size = _part(problem)
+        sample = some_rows(posterior, rng, SEARCH.in_all * size)
+        part = some_rows(posterior, rng, size)
+        record.on_all = sample is posterior
+        is_large = sample.data.size > MODES.wide * part.data.size
+        wide = some_rows(posterior, rng, MODES.wide * size) if is_large else sample
+        first = part if wide.data.size > MODES.most * part.data.size else wide
+        plain = Problem(family, part.data, resolved=problem.resolved)
+
+        def climb(points: FloatArray) -> list[RunEnd]:
+            if first is not wide:
+                ends = run_starts(first, points, MODES.steps, self.threads)
+                points = np.array([end.theta for end in ends])
+            return run_starts(wide, points, NEWTON_STEPS, self.threads)
+
+        n_experts = family.n_experts
+        if n_experts == 1:
+            # No neighbours; the second climb leads on where a ridge has stopped the first.
+            ends = climb(self.pool.draw(plain, rng))
+            record.add(run_starts(wide, np.array([end.theta for end in ends]), NEWTON_STEPS, 1))
+        for batch in range(self.batches or MODES.batches * n_experts) if n_experts > 1 else ():
+            record.add(climb(self.pool.draw(plain, rng)))
+            if record.modes:
+                neighbours = self._draw_neighbours(plain, part, record.best.end.theta, batch, rng)
+                record.add(climb(neighbours), neighbours=True)
+            LOG.info("batch %d: probability of a higher mode %.2f", batch + 1, record.probability)
+            if record.probability <= self.risk or time.monotonic() > deadline or is_late():
+                break
+        if wide is not sample:
+            self._refine(record, sample)
+        counts = [mode.starts for mode in record.modes]
+        counts[:1] = [max(starts, 1) for starts in counts[:1]]  # neighbours alone may reach it
+        counts.append(max(0, record.starts - sum(counts)))
+        start = self.release(record, problem.replace_data(sample.data))
+        return (self.pool.draw(plain, rng)[:1] if start is None else start[None]), counts
+
+    def _draw_neighbours(
+        self,
+        plain: Problem,
+        part: Problem,
+        theta: FloatArray,
+        batch: int,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Points near a mode theta (P,): on resamples, or with one expert replaced, by turns."""
+        count = plain.family.n_experts
+        if batch % 2:
+            return draw_moves(plain, theta, count, rng)
+        return climb_on_resamples(part, theta, count, rng, MODES.steps, self.threads)
+
+    def release(self, record: ModeRecord, problem: Problem) -> FloatArray | None:
+        """The end (P,) of a climb of the problem's objective from the highest mode.
+
+        Where this leads to an expert that has collapsed, at which the likelihood has no bound, it
+        is the end of a climb from the next mode that leads elsewhere; the modes before it go.
+        """
+        for place, mode in enumerate(record.modes):
+            (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1, NEWTON_TOLERANCE)
+            if np.isfinite(end.height):
+                record.modes = record.modes[place:]
+                return end.theta
+        return record.best.end.theta if record.modes else None
+
+    def _refine(self, record: ModeRecord, sample: Problem) -> None:
+        """Climb from the best modes on more rows, and put them into the order of these heights."""
+        refined = ModeRecord()
+        for mode in record.modes[: SEARCH.returned]:
+            (end,) = run_starts(sample, mode.end.theta[None], NEWTON_STEPS, self.threads)
+            if np.isfinite(end.height):
+                refined._enter(end).starts += mode.starts
+        refined.modes.sort(key=lambda mode: -mode.end.height)
+        record.modes = refined.modes or record.modes
+
+
+def has_weak_prior(family: Family) -> bool:
+    """Whether the weak prior is defined for a family: a likelihood without jumps."""
+    return not (family.is_regression or family.has_jumps)
+
+
+def _part(problem: Problem) -> int:
+    """Number of rows of a part."""
+    return max(SEARCH.least, MODES.rows * problem.family.n_params)

@@ -1,0 +1,59 @@
+"""How long and for which maximum a fit looks for starting values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from moestat.base.validate import one_of, positive_int, real_in
+from moestat.estimation.rules import MODES, MOST_FITS
+from moestat.estimation.search.agreement import Agreement, Pool, search_of
+from moestat.estimation.search.modes import ModeSearch, has_weak_prior
+from moestat.estimation.starts import StartRule
+from moestat.model.family import Family
+
+__all__ = ["MAXIMA", "SearchOptions", "SearchRule"]
+
+SearchRule = ModeSearch | Agreement
+"""A rule that searches, and keeps a record of what it has seen."""
+
+MAXIMA = "regular", "highest"
+"""The maxima of the likelihood that a fit can return, the default first."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What `moestat.fit` takes about the default starts.
+
+    Parameters
+    ----------
+    n_starts, time_limit, risk, maximum
+        As in `moestat.fit`.
+    more : tuple of StartRule
+        Rules whose starts are added to those of each pool.
+    """
+
+    n_starts: int | None = None
+    time_limit: float | None = None
+    risk: float | None = None
+    maximum: str = MAXIMA[0]
+    more: tuple[StartRule, ...] = ()
+
+    def __post_init__(self) -> None:
+        one_of("maximum", self.maximum, MAXIMA)
+        if self.n_starts is not None:
+            positive_int("n_starts", self.n_starts, maximum=MOST_FITS)
+        if self.time_limit is not None:
+            real_in("time_limit", self.time_limit, 0.0)
+        if self.risk is not None:
+            real_in("risk", self.risk, 0.0, 1.0)
+
+    def rule(self, family: Family) -> SearchRule:
+        """The search for a family: for modes, if that is asked for and it has the weak prior."""
+        limit = np.inf if self.time_limit is None else self.time_limit
+        if self.maximum == "highest" or not has_weak_prior(family):
+            return search_of(self.n_starts, time_limit=limit, more=self.more, risk=self.risk)
+        accepted = MODES.risk if self.risk is None else self.risk
+        pool = Pool(self.n_starts or MODES.starts, more=self.more)
+        return ModeSearch(pool, accepted, time_limit=limit)
