@@ -76,7 +76,8 @@ def test_an_expert_too_many_is_no_spike_on_one_rounded_value():
         assert fits.results[2].data.resolution == (1.0,)
     assert chosen == [1] * 4
     assert min(least) >= (1.0 - 1e-9) / 12.0
-    free = moestat.fit("gaussian", *line(0), n_experts=2, resolution=0, rng=0)
+    how = {"n_experts": 2, "maximum": "highest", "rng": 0}
+    free = moestat.fit("gaussian", *line(0), resolution=0, **how)
     assert free.blocks["nu"].min() < 0.01
 
 
@@ -94,7 +95,7 @@ def test_the_bound_is_the_same_in_other_units():
 def test_an_expert_on_the_bound_is_certified_and_said():
     x, y = line(1)
     with pytest.warns(BoundWarning, match="as narrow as the rounding of y allows"):
-        result = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+        result = moestat.fit("gaussian", x, y, n_experts=2, maximum="highest", rng=0)
     assert result.certificate.certified
     assert not result.certificate.collapsed
     assert result.blocks["nu"].min() == pytest.approx(1.0 / 12.0)
@@ -104,9 +105,10 @@ def test_an_expert_on_the_bound_is_certified_and_said():
 @ignored
 def test_the_user_decides():
     x, y = line(1)
-    wide = moestat.fit("gaussian", x, y, n_experts=2, resolution=3.0, rng=0)
+    how = {"n_experts": 2, "maximum": "highest", "rng": 0}
+    wide = moestat.fit("gaussian", x, y, resolution=3.0, **how)
     assert wide.blocks["nu"].min() == pytest.approx(9.0 / 12.0)
-    bounded = moestat.fit("gaussian", x, y, n_experts=2, bounds={"nu": (1e-5, 1e3)}, rng=0)
+    bounded = moestat.fit("gaussian", x, y, bounds={"nu": (1e-5, 1e3)}, **how)
     assert bounded.blocks["nu"].min() < 0.01
     for resolution, words in ((-1.0, "resolution"), ("fine", "resolution")):
         with pytest.raises(ValueError, match=words):
@@ -183,8 +185,9 @@ def flat(n=150):
 def test_a_list_of_equal_likelihoods_has_the_bound_of_one_name():
     """The same model, written as a likelihood for each expert."""
     x, y = flat()
-    one = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
-    same = moestat.fit({"experts": ["gaussian", "gaussian"]}, x, y, rng=0)
+    how = {"maximum": "highest", "rng": 0}
+    one = moestat.fit("gaussian", x, y, n_experts=2, **how)
+    same = moestat.fit({"experts": ["gaussian", "gaussian"]}, x, y, **how)
     assert one.certificate.active
     assert same.llf == pytest.approx(one.llf, abs=1e-4)
     assert same.data.resolution == one.data.resolution == (1.0,)
@@ -199,7 +202,7 @@ def test_a_list_of_equal_likelihoods_has_the_bound_of_one_name():
 @ignored
 def test_resamples_of_a_fit_on_the_bound_are_certified():
     """An expert that rounding keeps from being narrower has not collapsed, in a refit either."""
-    result = moestat.fit("gaussian", *flat(), n_experts=2, rng=0)
+    result = moestat.fit("gaussian", *flat(), n_experts=2, maximum="highest", rng=0)
     assert result.certificate.active
     assert result.bootstrap(20, rng=0).n_uncertified == 0
 
