@@ -113,8 +113,9 @@ def _integral(
     n_pairs = n * (n + 1) // 2
 
     @device
-    def look(v, eta, scale, y, s, m, order, rows):
+    def look(v, order, group):
         """The logarithm of the integrand, its slope and minus its second derivative."""
+        eta, scale, y, s, m, rows = group
         at, one = part(rows, 0, n), row(rows, n)
         g1, g2 = part(rows, n + 1, 2 * n + 1), part(rows, 2 * n + 1, 2 * n + 1 + n_pairs)
         for r in range(m):
@@ -132,8 +133,11 @@ def _integral(
         return height, slope, bend
 
     @device
-    def clear(s, m, order, q, dl, d2l, sums):
+    def clear(order, group, features, sums_of):
         """Sums of no nodes."""
+        _, _, _, s, m, _ = group
+        _, _, _, q = features
+        dl, d2l, sums = sums_of
         sums[0, 0] = sums[1, 0] = 0.0
         for p in range(q if order > 1 else 0):
             sums[4 + q + p, 0] = 0.0
@@ -146,11 +150,12 @@ def _integral(
                 d2l[c, r] = 0.0
 
     @device
-    def visit(
-        node, weight, top, q, eta, scale, y, s, m, order, phi, width, first, rows, dl, d2l, sums
-    ):
+    def visit(node, weight, top, order, group, features, sums_of):
         """Add a node to the sums; its share."""
-        height, _, _ = look(node, eta, scale, y, s, m, order, rows)
+        _, _, _, s, m, rows = group
+        phi, width, first, q = features
+        dl, d2l, sums = sums_of
+        height, _, _ = look(node, order, group)
         g1, g2 = part(rows, n + 1, 2 * n + 1), part(rows, 2 * n + 1, 2 * n + 1 + n_pairs)
         share = weight * math.exp(max(height - top, _LEAST))
         sums[0, 0] += share * node
@@ -196,9 +201,14 @@ def _integral(
         for c in range(1, n):
             for r in range(m):
                 rows[c, r] = eta[c, s + r]
+        group, features, sums_of = (
+            (eta, scale, y, s, m, rows),
+            (phi, width, first, q),
+            (dl, d2l, sums),
+        )
         v = last = 0.0
         low, high = -math.inf, math.inf
-        height, slope, bend = look(v, eta, scale, y, s, m, 2, rows)
+        height, slope, bend = look(v, 2, group)
         for _ in range(_CLIMB):
             move = slope / bend
             if not abs(move) * math.sqrt(bend) > _NEAR:
@@ -213,20 +223,20 @@ def _integral(
                 move = 0.5 * (low + high) - v if bounded else math.copysign(2.0 * last, move)
             last = abs(move)
             v += move
-            height, slope, bend = look(v, eta, scale, y, s, m, 2, rows)
+            height, slope, bend = look(v, 2, group)
         top = height
         step = _STEP / math.sqrt(bend)
         if scale != 0.0:
             step = min(step, _STEP_OF_PREDICTOR / abs(scale))
         short = _MOST * step >= _SPAN
         if not short:
-            right, _, _ = look(v + _MOST * step, eta, scale, y, s, m, 0, rows)
-            left, _, _ = look(v - _MOST * step, eta, scale, y, s, m, 0, rows)
+            right, _, _ = look(v + _MOST * step, 0, group)
+            left, _, _ = look(v - _MOST * step, 0, group)
             short = max(left, right) - top < math.log(_NEGLIGIBLE)
         sums[2, 0] = sums[3, 0] = v
         total, spacing, exact = 0.0, 1.0, False
         if short:
-            clear(s, m, order, q, dl, d2l, sums)
+            clear(order, group, features, sums_of)
             # First the even and the odd nodes, then, if they disagree, those in the middle.
             for half in range(2):
                 even = odd = 0.0
@@ -234,25 +244,7 @@ def _integral(
                     sign = 1.0 if side == 0 else -1.0
                     for j in range(side * (1 - half), _MOST + 1):
                         node = v + sign * step * (j + 0.5 * half)
-                        share = visit(
-                            node,
-                            1.0,
-                            top,
-                            q,
-                            eta,
-                            scale,
-                            y,
-                            s,
-                            m,
-                            order,
-                            phi,
-                            width,
-                            first,
-                            rows,
-                            dl,
-                            d2l,
-                            sums,
-                        )
+                        share = visit(node, 1.0, top, order, group, features, sums_of)
                         if j % 2 == 0:
                             even += share
                         else:
@@ -266,7 +258,7 @@ def _integral(
                 if exact or error > _REFINED * total:
                     break
         if not exact:
-            clear(s, m, order, q, dl, d2l, sums)
+            clear(order, group, features, sums_of)
             total, spacing = 0.0, 1.0
             for side in range(2):
                 sign = 1.0 if side == 0 else -1.0
@@ -275,12 +267,12 @@ def _integral(
                     middle, rise, mass = begin + 0.5 * sign * length, 0.0, 0.0
                     for j in range(_N_PLACES):
                         node = middle + 0.5 * length * _PLACES[j]
-                        height, slope, _ = look(node, eta, scale, y, s, m, 1, rows)
+                        height, slope, _ = look(node, 1, group)
                         share = 0.5 * length * _WEIGHTS[j] * math.exp(max(height - top, _LEAST))
                         mass += share
                         rise += share * slope
                     end = begin + sign * length
-                    height, _, _ = look(end, eta, scale, y, s, m, 0, rows)
+                    height, _, _ = look(end, 0, group)
                     share_of_end = math.exp(max(height - top, _LEAST))
                     error = abs(sign * rise - (share_of_end - share_of_begin))
                     too_wide = length * error > _SLOPE_ERROR * (total + mass)
@@ -288,25 +280,9 @@ def _integral(
                         length *= 0.5
                         continue
                     for j in range(_N_PLACES):
-                        total += visit(
-                            middle + 0.5 * length * _PLACES[j],
-                            0.5 * length * _WEIGHTS[j],
-                            top,
-                            q,
-                            eta,
-                            scale,
-                            y,
-                            s,
-                            m,
-                            order,
-                            phi,
-                            width,
-                            first,
-                            rows,
-                            dl,
-                            d2l,
-                            sums,
-                        )
+                        node = middle + 0.5 * length * _PLACES[j]
+                        weight = 0.5 * length * _WEIGHTS[j]
+                        total += visit(node, weight, top, order, group, features, sums_of)
                     begin, share_of_begin, length = end, share_of_end, 2.0 * length
         sums[0, 0] /= total
         sums[1, 0] = sums[1, 0] / total - sums[0, 0] * sums[0, 0]
