@@ -75,6 +75,13 @@ _SLOPE_ERROR = 1e-12
 """Error of the integral of the slope over a panel, times the width of the panel, relative to the
 integral: that of the integrand itself is smaller by the number of nodes."""
 
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Relative error of the integrand for each unit of the logarithm of its largest value."""
+
+_PANELS = 500
+"""Panels on a side at most, of which ordinary integrals need 40: where the logarithm of the
+integrand is so large that it is known to no digit, the integral is not a number."""
+
 _NARROW = 2.0**-6
 """Width of the narrowest panel, in steps of the trapezoidal sum."""
 
@@ -260,10 +267,13 @@ def _integral(
         if not exact:
             clear(order, group, features, sums_of)
             total, spacing = 0.0, 1.0
+            tolerance = _SLOPE_ERROR + _ROUNDING * abs(top)
             for side in range(2):
                 sign = 1.0 if side == 0 else -1.0
                 begin, share_of_begin, length = v, 1.0, 8.0 * step
-                while share_of_begin > _NEGLIGIBLE:
+                for _ in range(_PANELS):
+                    if not share_of_begin > _NEGLIGIBLE:
+                        break
                     middle, rise, mass = begin + 0.5 * sign * length, 0.0, 0.0
                     for j in range(_N_PLACES):
                         node = middle + 0.5 * length * _PLACES[j]
@@ -275,7 +285,7 @@ def _integral(
                     height, _, _ = look(end, 0, group)
                     share_of_end = math.exp(max(height - top, _LEAST))
                     error = abs(sign * rise - (share_of_end - share_of_begin))
-                    too_wide = length * error > _SLOPE_ERROR * (total + mass)
+                    too_wide = length * error > tolerance * (total + mass)
                     if too_wide and length > _NARROW * step:
                         length *= 0.5
                         continue
@@ -284,6 +294,8 @@ def _integral(
                         weight = 0.5 * length * _WEIGHTS[j]
                         total += visit(node, weight, top, order, group, features, sums_of)
                     begin, share_of_begin, length = end, share_of_end, 2.0 * length
+                if not share_of_begin <= _NEGLIGIBLE:
+                    return math.nan
         sums[0, 0] /= total
         sums[1, 0] = sums[1, 0] / total - sums[0, 0] * sums[0, 0]
         if order > 0:
