@@ -131,7 +131,9 @@ def _means_given_groups(
     counts, scale = np.real(rows.y), theta[family.index[:, -1], None]
     moments = group_sums(family, theta, rows, 0).moments
     low, high = moments[:, :, 2], moments[:, :, 3]
-    if not np.all(np.isfinite(family.likelihood.law(family.predictors(theta, X)).support()[1])):
+    law = family.likelihood.law
+    assert law is not None
+    if not np.all(np.isfinite(law(family.predictors(theta, X)).support()[1])):
         # Means that grow as exp(lambda v) move the weights by lambda at most.
         low, high = low + np.minimum(scale, 0.0), high + np.maximum(scale, 0.0)
 
@@ -190,7 +192,9 @@ def means_of_groups(
     place, known = _places(data, labels)
     if family.likelihood.effects.base is not None:
         design = np.ascontiguousarray(X.T)
-        mean = family.likelihood.law(family.predictors(theta, design)).mean()
+        law = family.likelihood.law
+        assert law is not None
+        mean = law(family.predictors(theta, design)).mean()
         if known.any():
             of_known = np.ascontiguousarray(design[:, known])
             mean[:, known] = _means_given_groups(family, theta, data, of_known, place[known])

@@ -60,7 +60,7 @@ class Averaged:
         widest = float(np.max(np.abs(self.eta[..., -1, :]), initial=0.0))
         step = min(_STEP, width / widest) if widest > 0.0 else _STEP
         count = int(np.ceil(_REACH / step))
-        nodes = step * np.arange(-count, count + 1)
+        nodes: FloatArray = step * np.arange(-float(count), count + 1.0)
         mean = self._sum(function, dimensions, nodes, step)
         for _ in range(_HALVINGS):
             middle = 0.5 * (nodes[1:] + nodes[:-1])
