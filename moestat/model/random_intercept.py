@@ -21,12 +21,20 @@ from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
 from moestat.model.random_effects import RandomEffects
 
-__all__ = ["GRID", "Averaged", "drawn_in_groups", "with_random_intercept"]
+__all__ = ["Averaged", "drawn_in_groups", "with_random_intercept"]
 
-GRID: FloatArray = np.arange(-8.5, 8.51, 0.1)
-"""Standardised effects at which distributions are averaged, by a trapezoidal sum."""
+_REACH = 8.6
+"""Standardised effects beyond this have a probability of 1e-17."""
 
-_WEIGHT: FloatArray = 0.1 * np.exp(-0.5 * GRID**2) / np.sqrt(2.0 * np.pi)
+_STEP = 0.2
+"""Distance of the first nodes, at most; the next ones are in the middle between them."""
+
+_AGREEMENT = 1e-6
+"""Change by nodes in the middle after which there are no more: of an analytic function the error is
+then about the square of the change."""
+
+_HALVINGS = 16
+"""Halvings of the distance at most: a tenth of them suffices for scales up to 1000."""
 
 _CELLS = 2**18
 """Most numbers of predictors at once, 2 MiB: a distribution of scipy takes milliseconds to make."""
@@ -38,25 +46,56 @@ class Averaged:
 
     law: Callable[[FloatArray], Law]
     eta: FloatArray  # (..., q, n), the last one lambda
+    # mean and standard deviation at such predictors, where there is a formula
+    closed: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
-    def _mean(self, function: Callable[[Any], np.ndarray], dimensions: int = 0) -> FloatArray:
-        """The mean over effects of ``function(distribution)``, an array of `dimensions` or more."""
+    def _mean(
+        self, function: Callable[[Any], np.ndarray], dimensions: int = 0, width: float = 1.0
+    ) -> FloatArray:
+        """The mean over effects of ``function(distribution)``, an array of `dimensions` or more.
+
+        A trapezoidal sum gets nodes in the middle until they change nothing.  The function is known
+        to vary over no less than `width` units of the predictor.
+        """
+        widest = float(np.max(np.abs(self.eta[..., -1, :]), initial=0.0))
+        step = min(_STEP, width / widest) if widest > 0.0 else _STEP
+        count = int(np.ceil(_REACH / step))
+        nodes: FloatArray = step * np.arange(-float(count), count + 1.0)
+        mean = self._sum(function, dimensions, nodes, step)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (nodes[1:] + nodes[:-1])
+            better = 0.5 * (mean + self._sum(function, dimensions, middle, step))
+            with np.errstate(invalid="ignore"):
+                change = np.abs(better - mean) / np.maximum(np.abs(better), 1.0)
+            mean, step = better, 0.5 * step
+            if not np.any(change > _AGREEMENT):
+                break
+            nodes = np.sort(np.concatenate([nodes, middle]))
+        return mean
+
+    def _sum(
+        self, function: Callable[[Any], np.ndarray], dimensions: int, nodes: FloatArray, step: float
+    ) -> FloatArray:
+        """The sum over nodes of ``function(distribution)`` with normal weights."""
         batch = self.eta.shape[:-2]
         ahead = max(dimensions - len(batch) - 1, 0)
         shape = (*(1,) * ahead, *batch, *self.eta.shape[-2:])
         eta = self.eta.reshape(shape)
+        weight = step * np.exp(-0.5 * nodes**2) / np.sqrt(2.0 * np.pi)
         at_once = max(_CELLS // max(eta.size, 1), 1)
         total: Any = 0.0
-        for begin in range(0, GRID.size, at_once):
+        for begin in range(0, nodes.size, at_once):
             some = slice(begin, begin + at_once)
-            shifted = np.tile(eta[..., :-1, :], (GRID[some].size, *(1,) * eta.ndim))
-            shifted[..., 0, :] += np.multiply.outer(GRID[some], eta[..., -1, :])
-            total = total + np.tensordot(_WEIGHT[some], function(self.law(shifted)), 1)
+            shifted = np.tile(eta[..., :-1, :], (nodes[some].size, *(1,) * eta.ndim))
+            shifted[..., 0, :] += np.multiply.outer(nodes[some], eta[..., -1, :])
+            total = total + np.tensordot(weight[some], function(self.law(shifted)), 1)
         return np.asarray(total, dtype=np.float64)
 
     def pmf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts."""
-        return self._mean(lambda law: law.pmf(y), np.ndim(y))
+        # The probability of a count y as a function of the predictor is a peak of width y^-1/2.
+        width = 1.0 / np.sqrt(1.0 + np.max(y, initial=0.0))
+        return self._mean(lambda law: law.pmf(y), np.ndim(y), float(width))
 
     def cdf(self, y: float | FloatArray) -> FloatArray:
         """Probabilities of counts up to y."""
@@ -76,6 +115,8 @@ class Averaged:
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations."""
+        if self.closed is not None:
+            return self.closed(self.eta)
 
         def first_two(law: Law) -> FloatArray:
             mean = law.mean()
@@ -103,9 +144,15 @@ class Averaged:
 
 
 def with_random_intercept(
-    base: Likelihood, random: object, covariance: object = "free"
+    base: Likelihood,
+    random: object,
+    covariance: object = "free",
+    closed: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None,
 ) -> Likelihood:
-    """The likelihood of counts, or of successes, with a normal intercept of each group."""
+    """The likelihood of counts, or of successes, with a normal intercept of each group.
+
+    `closed` are mean and standard deviation of a row by itself, where they have formulas.
+    """
     given = list(random) if is_sequence(random) else random
     if given != ["1"]:
         raise ValueError(
@@ -119,7 +166,7 @@ def with_random_intercept(
 
     def averaged(eta: FloatArray) -> Averaged:
         """The distribution at predictors (..., q, n)."""
-        return Averaged(law, eta)
+        return Averaged(law, eta, closed)
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a row by itself, from predictors (..., q, n)."""
@@ -140,7 +187,7 @@ def with_random_intercept(
         draw=draw,
         given=None
         if again is None
-        else lambda y: with_random_intercept(again(y), random, covariance),
+        else lambda y: with_random_intercept(again(y), random, covariance, closed),
         bounds={**base.bounds, "l": (-30.0, 30.0), "L": (-30.0, 30.0)},
         options={**base.options, "random": ["1"], "covariance": str(covariance)},
         effects=RandomEffects((0,), base=base),

@@ -47,6 +47,9 @@ class GroupSums:
         Weighted sums, as far as asked for.
     scores : ndarray of shape (G, P)
         Score of each group, without weights.
+    moments : ndarray of shape (k, G, 4)
+        Of an integral over a normal intercept: mean and variance of the standardised effect given
+        the rows of a group, and the ends of the range of values that have a share in it.
     """
 
     prior: FloatArray
@@ -56,6 +59,7 @@ class GroupSums:
     hessian: FloatArray
     scores: FloatArray = field(repr=False)
     weight: FloatArray = field(repr=False)
+    moments: FloatArray = field(repr=False)
 
     @property
     def value(self) -> float:
@@ -79,13 +83,14 @@ def group_sums(
     """
     weight, size, chunks = _layout_of(data)
     k, G, P = family.n_experts, weight.size, family.n_params
-    sums = GroupSums(
-        *(np.empty((k, G)), np.empty((k, G)) if tau is None else tau.copy(), np.empty(G)),
-        *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
-    )
     loops, coefficients = family.loops, family.coefficients
     effects = family.likelihood.effects
     base = None if effects is None else effects.base
+    sums = GroupSums(
+        *(np.empty((k, G)), np.empty((k, G)) if tau is None else tau.copy(), np.empty(G)),
+        *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
+        np.empty((k, 0 if base is None else G, 4)),
+    )
     # With an integral over effects the densities belong to groups, not to rows.
     likelihood = loops.likelihood if base is None else idle
     atoms = atoms_loop(loops.gate, loops.expert, likelihood, loops.reads_response)
@@ -107,7 +112,11 @@ def group_sums(
             atoms(theta, coefficients, data.y[chunk], order, phi, m, rows)
             if base is not None:
                 integrals = intercepts_loop(base.block, 1 + len(base.channels))
-                integrals(theta, coefficients, data.y[chunk], order, phi, m, begin, rows, spread)
+                own = np.empty((k, n, 4))
+                integrals(
+                    theta, coefficients, data.y[chunk], order, phi, m, begin, rows, own, spread
+                )
+                sums.moments[:, groups] = own
             join(
                 *(coefficients, begin, m, weight[groups], complete, order),
                 *(phi, rows, shares, posterior_mean, prior_mean, curvature),

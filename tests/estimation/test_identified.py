@@ -66,9 +66,7 @@ def _coded(seed):
 def test_searches_with_a_column_too_many_are_those_without_it():
     X, mean = _coded(1)
     y = np.log(mean) + 0.4 * np.random.default_rng(1).normal(size=300)
-    full, small = (
-        moestat.fit("gaussian", Z, y, maximum="highest", rng=0) for Z in (X, X[:, :3])
-    )
+    full, small = (moestat.fit("gaussian", Z, y, maximum="highest", rng=0) for Z in (X, X[:, :3]))
     # An expert of 21 rows has enough of them for its parameters, but not for one more.
     assert small.responsibilities.sum(axis=0).min() == pytest.approx(21.3, abs=0.1)
     assert full.llf == pytest.approx(small.llf, abs=1e-6)

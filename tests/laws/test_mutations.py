@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moestat.estimation.data import data
+from moestat.estimation.data.data import data
 from moestat.estimation.fit import doubts
 from moestat.estimation.fit import job as jobs
-from moestat.estimation.fitting import estimators
-from moestat.estimation.fitting import fit_source as source_fits
+from moestat.estimation.fitting.fit import estimators
+from moestat.estimation.fitting.fit import fit_source as source_fits
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.results import predicting, results
+from moestat.estimation.results.results import predicting, results
 from moestat.estimation.studies import selection
 from moestat.model.family import Family
 from tests.kinds import each_run

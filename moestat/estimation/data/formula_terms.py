@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.validate import is_mapping, is_sequence, short
-from moestat.estimation.data.random_terms import effects_of_formula
+from moestat.estimation.data.random_terms import RandomTerms, effects_of_formula, random_terms
 from moestat.estimation.reading.by_expert import Combined, combined
 from moestat.estimation.reading.formula import FormulaInputs, beside, used_names
 from moestat.estimation.reading.inputs import Inputs
@@ -36,6 +36,7 @@ class FormulaRequest:
     scope: Mapping[str, object]
     options: dict[str, Any]
     by_expert: Combined | None = None  # formulas of the experts, where these differ
+    random: RandomTerms | None = None  # random effects, where these are terms
 
 
 def read_terms(
@@ -55,12 +56,12 @@ def read_terms(
         others = [each for each in (weights, groups) if each is not None]
         by_expert = combined(formula, [each for each in columns if each not in others])
         formula = by_expert.text
-    formula, random, grouped = effects_of_formula(formula)
+    formula, random = effects_of_formula(formula, columns)
     if random is not None:
         for name, value in (("random", options.get("random")), ("groups", groups)):
             if value is not None:
                 raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
-        options["random"], groups = random, grouped
+        groups = random.groups
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(
@@ -87,7 +88,7 @@ def read_terms(
     scope = _scope_of_caller() if scope is None else scope
     factors = [terms.response, *(f for part in terms.parts for term in part for f in term)]
     names, _ = used_names([*factors, *(("lookup", each) for each in others)], columns, scope)
-    return FormulaRequest(formula, terms, columns, names, groups, scope, options, by_expert)
+    return FormulaRequest(formula, terms, columns, names, groups, scope, options, by_expert, random)
 
 
 def arguments_of(
@@ -130,6 +131,19 @@ def arguments_of(
                 " of the other experts; use the same main effects and the same intercept in all"
                 " formulas"
             )
+    random = request.random
+    if random is None:
+        left, by_name = formula.partition("~")[0], options.get("random")
+        random = random_terms(by_name, features, left, request.columns)
+    if random is not None:
+        random.check_among(terms.parts[0], [*map(str, designs[0].columns)])
+        (names_of_random,) = inputs.columns_of([random.terms], table)
+        if lost := [name for name in names_of_random if name not in designs[0].columns]:
+            raise ValueError(
+                f"random: {lost[0]!r} has another coding among the random effects than among the"
+                " terms of the experts; a category needs an intercept in both or in none"
+            )
+        options["random"] = random.chosen(names_of_random, features)
     read_by = [[features.index(name) for name in names] for names in columns_by_expert]
     options |= {
         "expert_inputs": read_by[0] if request.by_expert is None else read_by,

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.estimation.reading.parse import ONE, Term, one_column, parsed
 from moestat.model.family import Family
 
-__all__ = ["check_random_effects", "effects_of_formula", "random_likelihood"]
+__all__ = [
+    "RandomTerms",
+    "check_random_effects",
+    "effects_of_formula",
+    "random_likelihood",
+    "random_terms",
+]
 
 _FORM = (
     'random must be text such as "1" or "1 + time", a list such as ["1", 0] of "1" and inputs, or a'
@@ -41,25 +48,21 @@ def random_likelihood(model: object, random: object, features: Sequence[str] | N
         if not {"terms"} <= set(random) <= {"terms", "covariance"}:
             raise ValueError(f"{_FORM}; got {short(random)}")
         random, covariance = random["terms"], random.get("covariance", "free")
-    if isinstance(random, str):
-        words = [word.strip() for word in random.split("+")]
-        words = [*([] if {"0", "1"} & {*words} else ["1"]), *(w for w in words if w != "0")]
-    elif is_sequence(random):
-        words = list(random)
-    else:
+    if not isinstance(random, str) and not is_sequence(random):
         raise ValueError(f"{_FORM}; got {short(random)}")
     names = {f"x[{f}]": f for f in range(d)} if features is None else {}
-    names |= {_squeezed(name): f for f, name in enumerate(features or ())}
+    names |= {name: f for f, name in enumerate(features or ())}
     terms: list[Any] = []
-    for word in words:
+    for word in _words(random, names) if isinstance(random, str) else random:
         if isinstance(word, str) and word != "1":
-            if _squeezed(word) not in names:
+            name = word if word in names else word.strip().removeprefix("`").removesuffix("`")
+            if name not in names:
                 known = ", ".join(features if features is not None else names)
                 raise ValueError(
                     f"random: {word!r} is not an input of the model; random effects need an input"
                     f" of the experts, one of {known}"
                 )
-            word = names[_squeezed(word)]
+            word = names[name]
         elif not isinstance(word, str) and not (
             isinstance(word, (int, np.integer)) and 0 <= word < d
         ):
@@ -68,36 +71,104 @@ def random_likelihood(model: object, random: object, features: Sequence[str] | N
     return {**table, "random": terms, "covariance": covariance}
 
 
-def _squeezed(name: str) -> str:
-    """A name without blanks and quotes."""
-    return re.sub(r"[\s`]", "", name)
+def _split(text: str) -> list[str]:
+    """What is between the plus signs outside brackets and quotes."""
+    pluses = [place for place, depth in _marks(text) if depth == 0 and text[place] == "+"]
+    ends = zip([-1, *pluses], [*pluses, len(text)], strict=True)
+    return [text[begin + 1 : end].strip() for begin, end in ends]
 
 
-_TERM = re.compile(r"\(\s*([^()|~]*(?:\([^()|~]*\)[^()|~]*)*)(\|\|?)([^()|]*)\)")
+def _words(text: str, names: Container[str]) -> list[str]:
+    """Names of the terms of a text such as "1 + time", by the grammar of formulas.
+
+    A name that is an input is taken as it is, also without the back-ticks that it needs elsewhere.
+    """
+    words = _split(text)
+    given = [word for word in words if word in names]
+    others = " + ".join(word for word in words if word not in names)
+    terms = parsed(f"_ ~ {others or '1'} | 1", ()).parts[0]
+    named = [":".join(part for _, part in term) for term in terms if term != ONE]
+    return [*(["1"] if ONE in terms else []), *given, *named]
 
 
-def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
-    """A formula without its term of random effects, these as `random`, and the groups' column.
+@dataclass(frozen=True)
+class RandomTerms:
+    """The random effects of a formula: terms, read by the grammar of formulas, and groups."""
+
+    terms: tuple[Term, ...]  # with `ONE` for an intercept
+    covariance: str
+    groups: str | None = None  # the column of labels; None if the effects came as an argument
+
+    def chosen(self, columns: Sequence[str], features: Sequence[str]) -> dict[str, object]:
+        """The argument `random`, from names of the columns of the terms among the inputs."""
+        places: list[object] = [features.index(name) for name in columns]
+        return {
+            "terms": [*(["1"] if ONE in self.terms else []), *places],
+            "covariance": self.covariance,
+        }
+
+    def check_among(self, terms: Sequence[Term], columns: Sequence[str]) -> None:
+        """Raise unless all terms are among those of the experts, which have these columns."""
+        known = {frozenset(term) for term in terms}
+        for term in self.terms:
+            if term != ONE and frozenset(term) not in known:
+                raise ValueError(
+                    f"random: {':'.join(text for _, text in term)!r} is not an input of the model;"
+                    " random effects need an input of the experts, one of"
+                    f" {', '.join(map(str, columns)) or 'none'}"
+                )
+
+
+def random_terms(
+    random: object, features: Sequence[str], left: str, columns: Sequence[str]
+) -> RandomTerms | None:
+    """The effects that an argument `random` gives by terms of a formula.
+
+    None if it names inputs, `features`, as they are.  `left` is the side of the response of the
+    formula, for a dot among the terms, and `columns` are those of the table.
+    """
+    covariance: object = "free"
+    if is_mapping(random):
+        random, covariance = random.get("terms"), random.get("covariance", "free")
+    if not isinstance(random, str) or {*_split(random)} <= {*features, "0", "1"}:
+        return None
+    terms = parsed(f"{left} ~ {random} | 1", columns).parts[0]
+    return RandomTerms(terms, str(covariance))
+
+
+def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, RandomTerms | None]:
+    """A formula for a table with these columns without its term of random effects, and these.
 
     The term is that of lme4, ``(1 + time | id)``, or ``(1 + time || id)`` without correlations.
     """
-    matches = list(_TERM.finditer(formula)) if isinstance(formula, str) else []
-    if not matches:
-        return formula, None, None
-    if len(matches) > 1:
+    if not isinstance(formula, str):
+        return formula, None
+    marks = _marks(formula)
+    terms = _terms_with_bars(formula, marks)
+    if not terms:
+        return formula, None
+    if len(terms) > 1:
         raise ValueError(
             "formula: a fit can have only one term of random effects, with one column of groups;"
-            f" got {len(matches)} in {formula!r}"
+            f" got {len(terms)} in {formula!r}; crossed and nested groups need another package,"
+            " such as lme4 of R"
         )
-    (term,) = matches
-    groups = term[3].strip().strip("`")
-    if not groups or re.search(r"[/:+*]", groups):
+    begin, bar, end = terms[0]
+    double = formula[bar + 1] == "|"
+    inside, label = formula[begin + 1 : bar].strip(), formula[bar + 1 + double : end].strip()
+    others = [name for name in columns if name != label.strip("`")]
+    # A name with blanks needs no back-ticks here.
+    plain = label in columns and not {*label} & {*"/:+*"}
+    groups = label if plain else one_column(label, columns)
+    if groups is None:
         raise ValueError(
             "formula: random effects are of the groups of one column, such as (1 | id); nested"
-            f" and crossed groups are not available; got {term[0]!r}"
+            " and crossed groups are not available (lme4 of R has them);"
+            f" got {formula[begin : end + 1]!r}"
         )
-    before, after = formula[: term.start()].rstrip(), formula[term.end() :].lstrip()
-    if "|" in before:
+    before, after = formula[:begin].rstrip(), formula[end + 1 :].lstrip()
+    outside = [place for place, depth in marks if depth == 0 and place < begin]
+    if any(formula[place] == "|" for place in outside):
         raise ValueError(
             f"formula: only experts have random effects, not the gate; got {formula!r}"
         )
@@ -112,10 +183,43 @@ def effects_of_formula(formula: Any) -> tuple[Any, Any, str | None]:
             f"formula: a term of random effects is added to the experts' terms, such as"
             f" 'y ~ time + (1 | id) | sex'; got {formula!r}"
         )
-    random: Any = term[1].strip()
-    if term[2] == "||":
-        random = {"terms": random, "covariance": "diagonal"}
-    return f"{before} {after}".strip(), random, groups
+    left = formula[: next(place for place in outside if formula[place] == "~")]
+    random = parsed(f"{left} ~ {inside} | 1", others)
+    covariance = "diagonal" if double else "free"
+    return f"{before} {after}".strip(), RandomTerms(random.parts[0], covariance, groups)
+
+
+def _marks(text: str) -> list[tuple[int, int]]:
+    """Places of the characters outside quotes and back-ticks, and the depth of brackets there.
+
+    A bracket has the depth of what is around it.
+    """
+    marks, depth, quote = list[tuple[int, int]](), 0, ""
+    for place, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "`'\"":
+            quote = character
+        else:
+            depth -= character in ")]}"
+            marks.append((place, depth))
+            depth += character in "([{"
+    return marks
+
+
+def _terms_with_bars(text: str, marks: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Places of the brackets and of the bar of terms ``( ... | ... )`` outside functions."""
+    terms = list[tuple[int, int, int]]()
+    begin = bar = -1
+    for place, depth in marks:
+        if depth == 0 and text[place] == "(":
+            called = place > 0 and (text[place - 1].isalnum() or text[place - 1] in "_`)]")
+            begin, bar = (-1 if called else place), -1
+        elif depth == 0 and text[place] == ")" and begin >= 0 and bar >= 0:
+            terms.append((begin, bar, place))
+        elif depth == 1 and text[place] == "|" and bar < 0:
+            bar = place
+    return terms
 
 
 def check_random_effects(family: Family, groups: object, prior: object) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+import numpy as np
+
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.estimation.data.data import Data
@@ -100,6 +102,9 @@ def finish(
             results.append(fit)
             continue
         outcomes_of_fit = list(islice(next_outcomes, len(fit.iterations)))
+        failed = [isinstance(end, np.linalg.LinAlgError) for end in outcomes_of_fit]
+        if any(failed) and not all(failed):
+            outcomes_of_fit = fit.leave_out(failed, outcomes_of_fit)
         errors = [end for end in outcomes_of_fit if isinstance(end, Exception)]
         ends = [end for end in outcomes_of_fit if not isinstance(end, Exception)]
         results.append(

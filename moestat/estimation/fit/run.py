@@ -127,6 +127,16 @@ class RunningFit:
             self.iterations.append(self.solver.steps(self.problems[-1], point))
             self.labels.append(f"{name} {j}")
 
+    def leave_out(self, failed: Sequence[bool], ends: Sequence[Any]) -> list[Any]:
+        """The ends of runs that did not fail; the others count as runs that ended lower."""
+        self.lower += sum(n for n, out in zip(self.counts, failed, strict=True) if out)
+        kept = [j for j, out in enumerate(failed) if not out]
+        self.problems = [self.problems[j] for j in kept]
+        self.iterations = [self.iterations[j] for j in kept]
+        self.labels = [self.labels[j] for j in kept]
+        self.counts = [self.counts[j] for j in kept]
+        return [ends[j] for j in kept]
+
     def solutions_in_time(
         self, ends: Sequence[Solution | Unfinished | None], target: Target
     ) -> list[Solution | None]:

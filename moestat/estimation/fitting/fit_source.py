@@ -108,8 +108,11 @@ def fit_source(
     how = weights, offset, groups, missing, scope
     request = read_terms(formula, names, family, *how, options)
     _check(request, known)
+    # The random effects are still to be read, with the designs.
     options_of_fit = {
-        name: request.options.pop(name) for name in _OPTIONS if name in request.options
+        name: request.options.pop(name)
+        for name in _OPTIONS
+        if name in request.options and name != "random"
     }
     threads = options_of_fit.get("threads")
     count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
@@ -133,7 +136,7 @@ def fit_source(
         blocks = _Designs.of(chosen, survey, plan, design_inputs.features, shared.source)
         columns = beside(request.terms.response) if several else [request.terms.response]
         own_family = _family_of(family, inputs, survey.sample, several, len(columns))
-        if (random := options_of_fit.get("random")) is not None:
+        if (random := given.pop("random", None)) is not None:
             own_family = random_likelihood(
                 own_family, random, design_inputs.features, len(design_inputs.design)
             )

@@ -14,7 +14,7 @@ from moestat.estimation.fit.relabel import factor_positions
 from moestat.estimation.tables import significant
 from moestat.model.family import Family
 from moestat.model.random_effects import factors
-from moestat.solvers.rules import EPSILON
+from moestat.solvers.groups import group_sums
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +37,12 @@ _NO_VARIANCE = 1e-5
 """Standard deviation of an effect, relative to that of the response, that counts as 0."""
 _CURVATURES = "observed", "expected"  # types of covariances without products of scores
 
-_NODES, _ZOOMS = 65, 6
-"""Number of nodes of the conditional distribution of an effect, and of their placements."""
+_NODES, _DOUBLINGS = 64, 14
+"""First number of nodes of the conditional distribution of an effect, and most doublings of it."""
 
-_REACH = float(np.sqrt(-2.0 * np.log(EPSILON)))
-"""Distance of the outer nodes from the mean, in standard deviations, at which the normal density is
-a rounding error of the density at the mean."""
+_AGREEMENT = 1e-6
+"""Change of a mean by twice as many nodes after which there are no more: the error is about its
+square."""
 
 
 def _random_design(family: Family, X: FloatArray) -> FloatArray:
@@ -61,11 +61,9 @@ def posterior_effects(
     Of counts and binary responses they are the moments of the conditional distribution.
     """
     if family.likelihood.effects.base is not None:
-        nodes, share = _nodes_of_groups(family, theta, data)
-        u = theta[family.index[:, -1], None, None] * nodes
-        mean = np.sum(share * u, axis=2, keepdims=True)
-        square = np.sum(share * (u - mean) ** 2, axis=2)
-        return mean, square[:, :, None, None]
+        moments = group_sums(family, theta, encoded_rows(family, data), 0).moments
+        scale = theta[family.index[:, -1], None, None]
+        return scale * moments[:, :, :1], (scale**2 * moments[:, :, 1:2])[..., None]
     grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = (
@@ -97,34 +95,50 @@ def _given(
     return base.law(eta[:, :-1])
 
 
-def _nodes_of_groups(
-    family: Family, theta: FloatArray, data: Data
-) -> tuple[FloatArray, FloatArray]:
-    """Standardised effects (k, G, m), and their probabilities given the rows of each group.
+def _means_given_groups(
+    family: Family, theta: FloatArray, data: Data, X: FloatArray, place: IntArray
+) -> FloatArray:
+    """Means (k, n) within experts of new rows X (d, n) of the groups `place` (n,) of the data.
 
-    The nodes are equidistant about the mean of the conditional distribution, which is found from
-    the nodes of the step before.
+    Sums over equidistant nodes, twice as many until the means stay, of the distribution of a row
+    given the effect, weighted by the density of the effect given the rows of its group.
     """
     rows = encoded_rows(family, data)
-    assert rows.begin is not None
-    counts = np.real(rows.y)
-    nodes = share = np.empty(0)
-    centre, reach = np.zeros((2, family.n_experts, rows.begin.size))
-    reach += _REACH
-    for _ in range(_ZOOMS):
-        nodes = centre[:, :, None] + reach[:, :, None] * np.linspace(-1.0, 1.0, _NODES)
-        log = np.empty(nodes.shape)
-        for j in range(_NODES):
-            v = nodes[:, :, j]
-            log_probability = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
-            log[:, :, j] = np.add.reduceat(log_probability, rows.begin, axis=1) - 0.5 * v * v
-        share = np.exp(log - log.max(axis=2, keepdims=True))
-        share /= share.sum(axis=2, keepdims=True)
-        centre = np.sum(share * nodes, axis=2)
-        spread = np.sum(share * (nodes - centre[:, :, None]) ** 2, axis=2)
-        # If one node has all of the probability, the mean is closer to it than to the next node.
-        reach = np.minimum(_REACH, _REACH * np.sqrt(spread) + 4.0 * reach / _NODES)
-    return nodes, share
+    begin = rows.begin
+    assert begin is not None
+    counts, scale = np.real(rows.y), theta[family.index[:, -1], None]
+    moments = group_sums(family, theta, rows, 0).moments
+    low, high = moments[:, :, 2], moments[:, :, 3]
+    law = family.likelihood.law
+    assert law is not None
+    if not np.all(np.isfinite(law(family.predictors(theta, X)).support()[1])):
+        # Means that grow as exp(lambda v) move the weights by lambda at most.
+        low, high = low + np.minimum(scale, 0.0), high + np.maximum(scale, 0.0)
+
+    def height(v: FloatArray) -> FloatArray:
+        log_probability = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
+        return np.add.reduceat(log_probability, begin, axis=1) - 0.5 * v * v
+
+    top = height(moments[:, :, 0])
+
+    def sums(shares: FloatArray) -> FloatArray:
+        """Sums of the density, and of the density times the mean, (2, k, n)."""
+        total = np.zeros((2, len(low), place.size))
+        for share in shares:
+            v = low + share * (high - low)
+            density = np.exp(height(v) - top)[:, place]
+            mean = _given(family, theta, X, v[:, place], None).mean()
+            total += density, np.where(density > 0.0, density * mean, 0.0)
+        return total
+
+    total, count = sums(np.arange(_NODES + 1) / _NODES), _NODES
+    mean = total[1] / total[0]
+    for _ in range(_DOUBLINGS):
+        total, before, count = total + sums((np.arange(count) + 0.5) / count), mean, 2 * count
+        mean = total[1] / total[0]
+        if not np.any(np.abs(mean - before) > _AGREEMENT * np.maximum(np.abs(mean), 1.0)):
+            break
+    return mean
 
 
 def _places(data: Data, labels: Labels) -> tuple[IntArray, np.ndarray]:
@@ -155,14 +169,13 @@ def means_of_groups(
     """
     place, known = _places(data, labels)
     if family.likelihood.effects.base is not None:
-        nodes, given = (each[:, place] for each in _nodes_of_groups(family, theta, data))
-        others = _REACH * np.linspace(-1.0, 1.0, _NODES)
-        alone = np.exp(-0.5 * others**2)
-        nodes = np.where(known[:, None], nodes, others)
-        given = np.where(known[:, None], given, alone / alone.sum())
-        design, mean = np.ascontiguousarray(X.T), np.zeros(nodes.shape[:2])
-        for j in range(_NODES):
-            mean += given[:, :, j] * _given(family, theta, design, nodes[:, :, j], None).mean()
+        design = np.ascontiguousarray(X.T)
+        law = family.likelihood.law
+        assert law is not None
+        mean = law(family.predictors(theta, design)).mean()
+        if known.any():
+            of_known = np.ascontiguousarray(design[:, known])
+            mean[:, known] = _means_given_groups(family, theta, data, of_known, place[known])
         return np.sum(shares * mean, axis=0)
     u = posterior_effects(family, theta, data)[0]
     eta = family.predictors(theta, np.ascontiguousarray(X.T))

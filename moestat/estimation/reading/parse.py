@@ -10,7 +10,7 @@ from typing import Any
 from moestat.base.validate import short
 from moestat.estimation.reading.hints import back_ticks
 
-__all__ = ["ONE", "Parsed", "Term", "parsed"]
+__all__ = ["ONE", "Parsed", "Term", "one_column", "parsed"]
 
 Term = tuple[tuple[str, str], ...]
 """Factors, each with the way it is evaluated, "lookup", "python" or "literal", and its text."""
@@ -83,6 +83,17 @@ def parsed(formula: object, columns: Sequence[str], offset: str | None = None) -
     if offsets:
         parts.append(((offsets[0],),))
     return Parsed(response[0][0], tuple(parts), groups, isinstance(right, tuple))
+
+
+def one_column(text: str, columns: Sequence[str]) -> str | None:
+    """The name of the column that a text is; None if it is something else."""
+    try:
+        terms = [term for term in map(_plain_term, _parse(text, columns, "")) if term != ONE]
+    except (AttributeError, ValueError):
+        return None
+    if len(terms) != 1 or len(terms[0]) != 1 or terms[0][0][0] != "lookup":
+        return None
+    return terms[0][0][1]
 
 
 def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:

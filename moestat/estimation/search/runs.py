@@ -16,7 +16,7 @@ from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
-from moestat.solvers.driver import drive
+from moestat.solvers.driver import Cores, attempt, succeeded
 from moestat.solvers.least_squares.base import LeastSquaresSolver
 from moestat.solvers.problem import Iteration, Objective, Problem
 from moestat.solvers.quasi_newton import MANY
@@ -77,10 +77,18 @@ def climb_all(
     threads: int | None,
     tolerance: float = RUN_TOLERANCE,
 ) -> list[Point]:
-    """The ends of climbs from points (m, P) of the problems, after at most `steps` steps."""
+    """The ends of climbs from points (m, P) of the problems, after at most `steps` steps.
+
+    A climb out of the range of float64 has failed: it ends where it began, at height -inf.
+    """
     newton = Newton(tolerance, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
-    return drive(runs, problems, threads)
+    ends = attempt(runs, problems, Cores(threads))
+    known: list[Point | Exception] = [
+        (point, -np.inf) if isinstance(end, np.linalg.LinAlgError) else end
+        for end, point in zip(ends, points, strict=True)
+    ]
+    return succeeded(known)
 
 
 def run_starts(

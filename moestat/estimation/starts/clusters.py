@@ -16,7 +16,7 @@ from moestat.estimation.starts.scale import Scale
 from moestat.model.by_expert import possible
 from moestat.model.family import Family
 from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
-from moestat.solvers.driver import drive
+from moestat.solvers.driver import Cores, attempt, succeeded
 from moestat.solvers.problem import Iteration, Objective, Problem, Sample
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
@@ -87,7 +87,7 @@ class ClusterStarts:
         near: FloatArray | None = None,
     ) -> FloatArray:
         """The complete-data fits (m, P) to memberships (k, n), from the centre or `near` (P,)."""
-        family, problems = scale.problem.family, list[Problem]()
+        family, problems, origins = scale.problem.family, list[Problem](), list[FloatArray]()
         iterations: list[Iteration[tuple[FloatArray, *tuple[object, ...]]]] = []
         for share in memberships:
             if family.likelihood.choices is not None or family.own_inputs is not None:
@@ -98,11 +98,18 @@ class ClusterStarts:
             if family.expert.block is not None:
                 origin += scale.noise(family, rng)[0]
             origin = family.feasible(family.pin(origin))
+            origins.append(origin)
             restarted = scale.problem.restart()
             restarted.assign(share)
             problems.append(restarted)
             iterations.append(_complete_steps(restarted, origin, self.steps))
-        return np.array([theta for theta, *_ in drive(iterations, problems, self.threads)])
+        ends = attempt(iterations, problems, Cores(self.threads))
+        # A fit out of the range of float64 has failed, and its start is where it began.
+        known = [
+            (origin,) if isinstance(end, np.linalg.LinAlgError) else end
+            for end, origin in zip(ends, origins, strict=True)
+        ]
+        return np.array([theta for theta, *_ in succeeded(known)])
 
     def places(self, scale: Scale) -> FloatArray:
         """Positions (q, n) of the samples: standardised inputs and a continuous response."""

@@ -13,7 +13,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton
-from moestat.solvers.driver import Unfinished, drive
+from moestat.solvers.driver import Cores, Unfinished, attempt, drive
 from moestat.solvers.problem import Problem
 from moestat.solvers.rules import ZERO_CURVATURE
 
@@ -198,8 +198,14 @@ def one_expert(problem: Problem, rng: np.random.Generator | None = None) -> Floa
         (solution,) = drive([GaussNewtonBFGS().steps(single, origin)], [single], threads=1)
         theta = solution.theta
     else:
-        (end,) = drive([Newton().climb(single, origin)], [single], threads=1)
-        theta = (end if isinstance(end, Unfinished) else end[0]).theta
+        (end,) = attempt([Newton().climb(single, origin)], [single], Cores(1))
+        if isinstance(end, Exception):
+            # Out of the range of float64: starts about the origin may be nearer to a maximum.
+            if not isinstance(end, np.linalg.LinAlgError):
+                raise end
+            theta = origin
+        else:
+            theta = (end if isinstance(end, Unfinished) else end[0]).theta
     atom, shared = single.family.split(theta)
     centre = family.join(np.repeat(atom, family.n_experts, axis=0), shared)
     if single.family.expert.block is None:

@@ -90,12 +90,12 @@ def stepwise(
     """
     size = positive_int("n_experts", n_experts)
     as_criterion(criterion)
-    if effects_of_formula(formula)[1] is not None:
+    columns = column_names(data)
+    if effects_of_formula(formula, columns)[1] is not None:
         raise ValueError(
             "formula: stepwise searches for terms of experts and gate; give random effects by"
             f" random= and groups= in place of their term in {formula!r}"
         )
-    columns = column_names(data)
     largest = parsed(formula, columns)
     current = _start(largest, None if start is None else parsed(start, columns), start)
     generator, everything = as_generator(rng), _terms_of(largest)

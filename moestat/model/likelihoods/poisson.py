@@ -57,6 +57,13 @@ def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.exp(eta[..., 0, :]), np.exp(0.5 * eta[..., 0, :])
 
 
+def _mixed_moments(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation with a normal intercept, from predictors (..., 2, n)."""
+    with np.errstate(over="ignore"):
+        mean = np.exp(eta[..., 0, :] + 0.5 * eta[..., 1, :] ** 2)
+        return mean, np.sqrt(mean + mean**2 * np.expm1(eta[..., 1, :] ** 2))
+
+
 def law(eta: FloatArray) -> Law:
     """The distribution at predictors (..., 1, n)."""
     return poisson(np.exp(eta[..., 0, :]))
@@ -177,7 +184,7 @@ def make(censored: bool = False, random: object = None, covariance: str = "free"
     if random is not None:
         if censored:
             raise ValueError("poisson: random effects are not available for censored counts")
-        return with_random_intercept(LIKELIHOOD, random, covariance)
+        return with_random_intercept(LIKELIHOOD, random, covariance, _mixed_moments)
     if not censored:
         return LIKELIHOOD
     return replace(
