@@ -15,6 +15,7 @@ __all__ = [
     "DataWarning",
     "DependentRowsWarning",
     "DisagreementWarning",
+    "DroppedRowsWarning",
     "EdgeWarning",
     "ExtrapolationWarning",
     "FewRowsWarning",
@@ -63,6 +64,10 @@ class DependentRowsWarning(DataWarning):
 
 class DisagreementWarning(OptimumWarning):
     """A higher maximum is probable, or only one of the starts reached the best likelihood."""
+
+
+class DroppedRowsWarning(MoEWarning):
+    """Fits that are compared leave out rows that some of them could have used."""
 
 
 class EdgeWarning(OptimumWarning):

@@ -43,6 +43,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "each formula leaves out rows of its own": (
+        (selection, "shared_source", lambda formulas, data, family, given: data),
+        Case(NORMAL, "plain"),
+    ),
     "weights of new rows are forgotten": (
         (predicting, "read_rows", reader(weight=lambda rows: np.ones(len(rows.y)))),
         Case(COUNTS, "weights"),
