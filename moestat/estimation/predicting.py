@@ -46,8 +46,14 @@ from moestat.estimation.random_effects import means_of_groups
 from moestat.estimation.reading.formula import UnknownColumnError
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
-from moestat.estimation.reading.table import as_column, check_aligned
-from moestat.estimation.rows import own_inputs, read_groups_of_new, read_new_inputs, read_rows
+from moestat.estimation.reading.table import as_column, check_aligned, index_of
+from moestat.estimation.rows import (
+    own_inputs,
+    places_of_rows,
+    read_groups_of_new,
+    read_new_inputs,
+    read_rows,
+)
 from moestat.estimation.source_predictions import predict_to
 from moestat.estimation.source_rows import at_sample, values_of_source
 from moestat.model.censoring import bounds_of
@@ -199,16 +205,9 @@ class Predicting(Fitted):
         """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""
         if given is None:
             return None
-        rows, column = self.rows, as_column(name, given)
-        n = len(rows.y)
-        if rows.kept is not None and len(column.values) == n + rows.dropped:
-            column = column.at(rows.kept)
-            given = given.iloc[rows.kept] if hasattr(given, "iloc") else None
-        if column.values.shape != (n,):
-            raise ValueError(
-                f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
-            )
-        check_aligned({"X": self._inputs().table, name: given})
+        column = as_column(name, given)
+        at = places_of_rows(self.rows, name, len(column.values), index_of(given))
+        column = column.at(at)
         column.check_missing(name)
         return column.values
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
-from moestat.estimation.inference import selection
+from moestat.estimation.inference import selection, three_step
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
 from moestat.model.family import Family
@@ -16,6 +16,7 @@ from tests.kinds import each_run
 from tests.laws.cases import Case, Member, _fitted
 from tests.laws.every import LAWS
 from tests.laws.laws import FAILS, judge
+from tests.laws.readers import READERS
 
 NORMAL, COUNTS, CLASSES = Member("gaussian"), Member("poisson"), Member("multinomial")
 TRIALS, BOUNDS = Member("binomial", kind="trials"), Member("gaussian", kind="censored")
@@ -170,3 +171,18 @@ def test_a_law_sees_it(mutation, monkeypatch):
     finally:
         _fitted.cache_clear()
     assert seen, mutation
+
+
+def by_position(rows, name, count, index=None):
+    """Places of rows by their order, whatever their labels."""
+    return np.arange(count) if count == len(rows.y) else rows.kept
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_by_position_are_seen(reader, monkeypatch):
+    """Each question that takes a column of the rows reads it by the labels."""
+    case = Case(NORMAL, "missing")
+    for place, name in ((predicting, "places_of_rows"), (three_step, "places_of_units")):
+        monkeypatch.setattr(place, name, by_position)
+    cells = judge("columns of rows are read by labels", case)
+    assert any(c.verdict == FAILS for c in cells if c.question.split(", ")[0] == reader)
