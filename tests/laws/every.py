@@ -1,6 +1,6 @@
 """All laws, registered."""
 
-from tests.laws import comparisons, entries, readers, restricted, tables, trials
+from tests.laws import comparisons, designs, entries, readers, restricted, tables, trials
 from tests.laws.laws import LAWS
 
-__all__ = ["LAWS", "comparisons", "entries", "readers", "restricted", "tables", "trials"]
+__all__ = ["LAWS", "comparisons", "designs", "entries", "readers", "restricted", "tables", "trials"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
-from moestat.estimation.inference import selection, three_step
+from moestat.estimation.inference import covariance, selection, three_step
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
 from moestat.model.family import Family
@@ -44,6 +44,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "clusters of weight 0 leave the design": (
+        (covariance, "middle_of_survey", lambda *given: _without_rows_of_weight_0(*given)),
+        Case(NORMAL, "weights"),
+    ),
     "each formula leaves out rows of its own": (
         (selection, "shared_source", lambda formulas, data, family, given: data),
         Case(NORMAL, "plain"),
@@ -143,6 +147,16 @@ MUTATIONS = {
 
 ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
 NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fit
+
+
+MIDDLE = covariance.middle_of_survey
+
+
+def _without_rows_of_weight_0(scores, weight, *labels):
+    used = weight > 0.0
+    return MIDDLE(
+        scores[used], weight[used], *(one if one is None else one[used] for one in labels)
+    )
 
 
 def _without_offset(family, given):
