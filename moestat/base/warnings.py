@@ -28,6 +28,7 @@ __all__ = [
     "OverSpecifiedWarning",
     "PluginWarning",
     "SeparationWarning",
+    "UncertifiedWarning",
     "UnitsWarning",
     "warn_caller",
     "warn_of_old_name",
@@ -108,6 +109,10 @@ class PluginWarning(MoEWarning):
 
 class SeparationWarning(OptimumWarning):
     """The likelihood has no finite maximum, because an input separates the data."""
+
+
+class UncertifiedWarning(OptimumWarning):
+    """The fit is not certified as a local maximum, for no reason that another warning gives."""
 
 
 class UnitsWarning(MoEWarning):

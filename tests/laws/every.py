@@ -1,6 +1,16 @@
 """All laws, registered."""
 
-from tests.laws import comparisons, designs, entries, readers, restricted, tables, trials
+from tests.laws import comparisons, designs, doubts, entries, readers, restricted, tables, trials
 from tests.laws.laws import LAWS
 
-__all__ = ["LAWS", "comparisons", "designs", "entries", "readers", "restricted", "tables", "trials"]
+__all__ = [
+    "LAWS",
+    "comparisons",
+    "designs",
+    "doubts",
+    "entries",
+    "readers",
+    "restricted",
+    "tables",
+    "trials",
+]

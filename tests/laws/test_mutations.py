@@ -12,6 +12,7 @@ from moestat.estimation.inference import covariance, selection, three_step
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
 from moestat.model.family import Family
+from moestat.solvers import certificate
 from tests.kinds import each_run
 from tests.laws.cases import Case, Member, _fitted
 from tests.laws.every import LAWS
@@ -44,6 +45,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "a fit on a bound of the user is uncertified without a word": (
+        (certificate, "collapsed_atoms", lambda problem, theta: _on_any_floor(problem, theta)),
+        Case(NORMAL, "plain"),
+    ),
     "clusters of weight 0 leave the design": (
         (covariance, "middle_of_survey", lambda *given: _without_rows_of_weight_0(*given)),
         Case(NORMAL, "weights"),
@@ -147,6 +152,12 @@ MUTATIONS = {
 
 ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
 NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fit
+
+
+def _on_any_floor(problem, theta):
+    family = problem.family
+    blocks = [family.blocks[name] for name in family.likelihood.scales]
+    return tuple(int(i) for at in blocks for i in np.flatnonzero(theta[at] <= family.lower[at]))
 
 
 MIDDLE = covariance.middle_of_survey
