@@ -9,6 +9,7 @@ import pytest
 
 from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
 from moestat.estimation.inference import covariance, selection, three_step
+from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
 from moestat.model.family import Family
@@ -45,6 +46,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "shapes on their limits stay there under restrictions": (
+        (InnerFit, "movable", property(lambda self: self.free)),
+        Case(Member("negative-binomial"), "plain"),
+    ),
     "a fit on a bound of the user is uncertified without a word": (
         (certificate, "collapsed_atoms", lambda problem, theta: _on_any_floor(problem, theta)),
         Case(NORMAL, "plain"),
