@@ -1,6 +1,16 @@
 """All laws, registered."""
 
-from tests.laws import comparisons, designs, doubts, entries, readers, restricted, tables, trials
+from tests.laws import (
+    comparisons,
+    designs,
+    doubts,
+    entries,
+    misfit,
+    readers,
+    restricted,
+    tables,
+    trials,
+)
 from tests.laws.laws import LAWS
 
 __all__ = [
@@ -9,6 +19,7 @@ __all__ = [
     "designs",
     "doubts",
     "entries",
+    "misfit",
     "readers",
     "restricted",
     "tables",

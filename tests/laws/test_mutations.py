@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
-from moestat.estimation.inference import covariance, selection, three_step
+from moestat.estimation.inference import covariance, misfit, selection, three_step
 from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
@@ -46,6 +46,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "responses of two columns are not checked": (
+        (misfit, "_check_dependence", lambda fits: _of_one_column(fits)),
+        Case(TRIALS, "plain"),
+    ),
     "shapes on their limits stay there under restrictions": (
         (InnerFit, "movable", property(lambda self: self.free)),
         Case(Member("negative-binomial"), "plain"),
@@ -163,6 +167,13 @@ def _on_any_floor(problem, theta):
     family = problem.family
     blocks = [family.blocks[name] for name in family.likelihood.scales]
     return tuple(int(i) for at in blocks for i in np.flatnonzero(theta[at] <= family.lower[at]))
+
+
+CHECKED = misfit._check_dependence
+
+
+def _of_one_column(fits):
+    return CHECKED(fits) if len(fits) == 1 and fits[0].y.ndim == 1 else []
 
 
 MIDDLE = covariance.middle_of_survey
