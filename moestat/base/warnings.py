@@ -15,6 +15,7 @@ __all__ = [
     "DataWarning",
     "DependentRowsWarning",
     "DisagreementWarning",
+    "DroppedRowsWarning",
     "EdgeWarning",
     "ExtrapolationWarning",
     "FewRowsWarning",
@@ -27,6 +28,7 @@ __all__ = [
     "OverSpecifiedWarning",
     "PluginWarning",
     "SeparationWarning",
+    "UncertifiedWarning",
     "UnitsWarning",
     "warn_caller",
     "warn_of_old_name",
@@ -63,6 +65,10 @@ class DependentRowsWarning(DataWarning):
 
 class DisagreementWarning(OptimumWarning):
     """A higher maximum is probable, or only one of the starts reached the best likelihood."""
+
+
+class DroppedRowsWarning(MoEWarning):
+    """Fits that are compared leave out rows that some of them could have used."""
 
 
 class EdgeWarning(OptimumWarning):
@@ -103,6 +109,10 @@ class PluginWarning(MoEWarning):
 
 class SeparationWarning(OptimumWarning):
     """The likelihood has no finite maximum, because an input separates the data."""
+
+
+class UncertifiedWarning(OptimumWarning):
+    """The fit is not certified as a local maximum, for no reason that another warning gives."""
 
 
 class UnitsWarning(MoEWarning):

@@ -25,7 +25,8 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
 
     An atom with almost no mass has not collapsed: over-specified estimates have such atoms.  An
     atom on a bound that follows from the rounding of the response (`Problem.resolved`) has not
-    collapsed, nor has one whose variance is known.  Likelihoods without a scale have no collapsed
+    collapsed, nor has one whose variance is known, or on a bound that the user has given: the
+    likelihood is bounded there.  Likelihoods without a scale have no collapsed
     atoms.  Each of several responses has a scale of its own: its variance given the earlier
     responses where they are correlated.
     """
@@ -46,8 +47,10 @@ def _collapsed_in_block(problem: Problem, theta: FloatArray, block: str) -> tupl
     scale = family.blocks[block]
     free = family.lower[scale] < family.upper[scale]
     on_floor, level = theta[scale] <= family.lower[scale], theta[scale].copy()
+    on_own = on_floor & (block in family.given)
     if block in problem.resolved:
         on_floor[:] = False
+    on_floor &= ~on_own
     if names := family.likelihood.pairs.get(block, ()):
         at = np.array([family.blocks[name] for name in names])
         w = theta[at]
@@ -67,7 +70,7 @@ def _collapsed_in_block(problem: Problem, theta: FloatArray, block: str) -> tupl
         starved = share < least
         fed = np.min(level[~starved], initial=np.inf)
         narrow = starved & (level < fed + np.log(EM_RULES.narrow))
-        return (2.0 * share >= 1.0) & free & (on_floor | narrow)
+        return (2.0 * share >= 1.0) & free & ~on_own & (on_floor | narrow)
 
     collapsed = below(least)
     if collapsed.any():

@@ -68,9 +68,7 @@ def test_errors_name_the_argument(wave):
         MoEClassifier().fit(X, np.full(len(y), "high"))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
         MoEClassifier().fit(X[:, 0], y)
-    with pytest.raises(
-        ValueError, match="time_limit, risk and maximum apply to"
-    ):
+    with pytest.raises(ValueError, match="time_limit, risk and maximum apply to"):
         MoEClassifier(starts=[RandomStarts(1)], n_starts=2).fit(X, y)
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         MoEClassifier().fit(X, X[:, 0])

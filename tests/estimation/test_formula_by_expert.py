@@ -116,6 +116,26 @@ def test_arrays_have_a_list_of_inputs_for_each_expert(table):
         moestat.fit("gaussian", X, table.y, expert_inputs=[[0], [0], [1]])
 
 
+@pytest.mark.parametrize("part", ["offset", "gate", "groups"])
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_all_experts_share_may_be_written_once(table, tmp_path, part, which, elsewhere):
+    """The fit of formulas that all have it, in memory and on a source."""
+    family = "poisson" if part == "offset" else "gaussian"
+    plain = {"1": "n ~ x", "2": "n ~ z"} if part == "offset" else {"1": "y ~ x", "2": "y ~ z"}
+    more = {"offset": " + offset(log(t)) | 1", "gate": " | w", "groups": " | 1 | id"}[part]
+    data = table
+    if elsewhere:
+        data = str(tmp_path / "rows.parquet")
+        table.to_parquet(data)
+    both = {key: text + more for key, text in plain.items()}
+    once = {k: t + more * (i == which) for i, (k, t) in enumerate(plain.items())}
+    how = {"n_starts": 4, "risk": 1.0, "rng": 0}
+    one, other = (moestat.fit_formula(f, data, family, **how) for f in (both, once))
+    assert other.llf == pytest.approx(one.llf, abs=1e-8)
+    assert other.param_names == one.param_names
+
+
 @pytest.mark.parametrize(
     ("formula", "more", "match"),
     [
@@ -123,8 +143,8 @@ def test_arrays_have_a_list_of_inputs_for_each_expert(table):
         ({}, {}, "a formula for each expert"),
         ({"1": "y ~ x", "2": "n ~ z"}, {}, "the response of all experts must be the same"),
         ({"1": "y ~ x | w", "2": "y ~ z | 1"}, {}, "the part of the gate of all experts"),
-        ({"1": "y ~ x + offset(t)", "2": "y ~ z"}, {}, "the offset of all experts"),
-        ({"1": "y ~ x | 1 | id", "2": "y ~ z | 1"}, {}, "the groups of all experts"),
+        ({"1": "y ~ x + offset(t)", "2": "y ~ z + offset(w)"}, {}, "the offset of all experts"),
+        ({"1": "y ~ x | 1 | id", "2": "y ~ z | 1 | g"}, {}, "the groups of all experts"),
         ({"1": "y ~ x", "2": "y ~ 0 + g"}, {}, "has another coding than in the formulas"),
         ({"1": "y ~ x", "2": "y ~ z"}, {"n_experts": 3}, "there are formulas of 2 experts"),
         ({"1": "y ~ x", "2": "y ~ z + q"}, {}, "no column 'q'"),

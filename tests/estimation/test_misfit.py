@@ -183,3 +183,73 @@ def test_a_table_of_counts_is_warned_of_as_its_rows_are(kind):
     first = [tuple(note.split(":")[0] for note in notes) for notes in (rows, shuffled, in_order)]
     assert first[0] == first[1] == first[2]
     assert bool(rows) == (not kind.startswith("sound"))
+
+
+def table_of_shapes(rng):
+    """Rows with responses of every shape, which vary as their models say."""
+    x, trials = rng.normal(size=N), rng.integers(5, 20, N)
+    d = pd.DataFrame({"x": x, "y": x + rng.normal(size=N), "t": trials})
+    d["c"], d["s"] = rng.poisson(np.exp(0.5 * x)), rng.binomial(trials, 1 / (1 + np.exp(-x)))
+    d["low"], d["high"] = d.y.clip(upper=1), d.y.where(d.y < 1, np.inf)
+    return d
+
+
+SHAPES = {
+    "trials": ("cbind(s, t - s) ~ x", "binomial"),
+    "censored": ("cbind(low, high) ~ x", "gaussian"),
+    "several": ("cbind(y, c) ~ x", ["gaussian", "poisson"]),
+    "normal": ("cbind(y, low) ~ x", "multivariate-gaussian"),
+}
+
+
+def kinds_of(shape, table, **more):
+    formula, family = SHAPES[shape]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        moestat.fit_formula(formula, table, family, n_experts=1, rng=0, **more)
+    return [(w.category, str(w.message)) for w in caught]
+
+
+@pytest.mark.parametrize("shape", ["trials", "censored", "several"])
+def test_regular_responses_of_two_columns_are_not_warned_of(shape):
+    found = [kinds_of(shape, table_of_shapes(np.random.default_rng(s))) for s in range(12)]
+    assert sum(map(bool, found)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "change", "words"),
+    [
+        ("trials", lambda d, g: {"s": g.binomial(d.t, g.beta(2, 2, N))}, "'beta-binomial'"),
+        (
+            "trials",
+            lambda d, g: {"s": (d.t / 2).round() + d.index % 2},
+            r"0\.\d* times .*too large",
+        ),
+        ("several", lambda d, g: {"c": g.negative_binomial(1, 0.2, N)}, "c: .*negative-binomial"),
+        ("several", lambda d, g: {"y": d.y + 60 * (d.index < 3)}, "y has outliers"),
+        ("normal", lambda d, g: {"y": d.y + 60 * (d.index < 3)}, "y has outliers"),
+        (
+            "censored",
+            lambda d, g: {c: d[c] + 60 * (d.index < 2) for c in ("low", "high")},
+            "y has outliers",
+        ),
+    ],
+)
+def test_every_shape_of_response_is_checked(shape, change, words):
+    rng = np.random.default_rng(5)
+    table = table_of_shapes(rng)
+    found = kinds_of(shape, table.assign(**change(table, rng)))
+    assert [m for kind, m in found if kind is MisfitWarning and re.search(words, m)], found
+
+
+@pytest.mark.parametrize("name", ["poisson", "zero-inflated-poisson", "binomial"])
+def test_advice_for_less_variance_does_not_name_what_only_adds_it(name):
+    d = table_of_shapes(np.random.default_rng(5))
+    formula = "cbind(s, t - s) ~ x" if name == "binomial" else "c ~ x"
+    d = d.assign(s=(d.t / 2).round() + d.index % 2, c=np.exp(1 + 0.2 * d.x).round())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        moestat.fit_formula(formula, d, name, n_experts=1, rng=0)
+    words = [str(w.message) for w in caught if w.category is MisfitWarning]
+    assert words
+    assert not re.search("negative-binomial|beta-binomial", " ".join(words))

@@ -229,3 +229,32 @@ def test_survey_errors_are_those_of_linearisation(data):
         moestat.fit("gaussian", x, y, survey="design")
     with pytest.raises(ValueError, match="strata are for cov_type 'survey', got cov_type 'HC0'"):
         one.get_robustcov_results("HC0", strata=stratum)
+
+
+@pytest.mark.parametrize("strata", [True, False])
+@pytest.mark.parametrize("clusters", [True, False])
+@pytest.mark.parametrize("outside", [[1, 6, 9], [0, 1, 2], [0, 1, 2, 3]])
+def test_rows_of_weight_0_are_in_the_design_of_a_survey(tmp_path, strata, clusters, outside):
+    """Linearisation over all clusters by plain NumPy, in memory and on a source."""
+    rng = np.random.default_rng(1)
+    d = pd.DataFrame({"st": np.repeat(np.arange(3), 20), "psu": np.repeat(np.arange(12), 5)})
+    d["x"], d["row"] = rng.normal(size=60), np.arange(60)
+    d["y"] = 1 + d.x + rng.normal(size=12)[d.psu] + rng.normal(size=60)
+    d["w"] = np.where(d.psu.isin(outside), 0.0, 1.0 + d.index % 3)
+    X, w = np.column_stack([np.ones(60), d.x]), d.w.to_numpy()
+    bread = np.linalg.inv(X.T @ (X * w[:, None]))
+    scores = X * (w * (d.y - X @ (bread @ (X.T @ (w * d.y)))).to_numpy())[:, None]
+    M = np.zeros((2, 2))
+    for _, part in d.groupby("st" if strata else d.st * 0):
+        T = np.array([scores[c.row].sum(0) for _, c in part.groupby("psu" if clusters else "row")])
+        T = T - T.mean(0)
+        M += len(T) / (len(T) - 1) * T.T @ T
+    want = np.sqrt(np.diag(bread @ M @ bread))
+    d.to_parquet(tmp_path / "rows.parquet")
+    names = {"groups": "psu"} if clusters else {}
+    names |= {"strata": "st"} if strata else {}
+    for data in (d, str(tmp_path / "rows.parquet")):
+        fitted = moestat.fit_formula("y ~ x | 1", data, n_experts=1, weights="w", rng=0)
+        given = names if isinstance(data, str) else {key: d[c] for key, c in names.items()}
+        found = fitted.get_robustcov_results("survey", **given)
+        np.testing.assert_allclose(found.bse[["b[0]", "a[0,x]"]], want, rtol=1e-5)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from datetime import date
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import moestat
+from moestat.base.warnings import AliasedWarning, SeparationWarning
 from moestat.estimation.inference.classification import (
     assigned,
     classification_errors,
@@ -68,11 +73,16 @@ def test_means_are_averages_with_weights_that_undo_the_errors(result, data):
     )
 
 
+def logit(columns, k):
+    phi = np.column_stack([np.ones(N), columns])
+    return Logit.of(phi, ("1", *columns.columns), k, np.ones(N))
+
+
 STRUCTURES = {
     "means": lambda d: Means(d[["z", "x"]].to_numpy(), ("z", "x"), 3),
     "normal": lambda d: Normal((d.z.to_numpy() - 30) / 5, 3),
     "levels": lambda d: Levels(pd.get_dummies(d.z // 10).to_numpy(float), tuple("abcdef"), 3),
-    "logit": lambda d: Logit(np.column_stack([np.ones(N), d.age, d.x]), ("1", "age", "x"), 3),
+    "logit": lambda d: logit(d[["age", "x"]], 3),
 }
 
 
@@ -96,7 +106,7 @@ def test_derivatives_of_the_third_step_are_differences(method, name, result, dat
     if name == "normal":
         structure = Normal((data.z.to_numpy() - 30) / 5, 2)
     else:
-        structure = Logit(np.column_stack([np.ones(N), data.age]), ("1", "age"), 2)
+        structure = logit(data[["age"]], 2)
     third, tables, beta = _correct(first_step(result), structure, method, "modal")
     assert np.abs(third.total(beta, tables)).max() < 1e-6
     exact = third.jacobian(beta, tables)
@@ -266,3 +276,123 @@ def test_intervals_of_third_steps_cover():
         gap, error = np.array(own).transpose(1, 0, 2)
         assert 0.90 < np.mean(np.abs(gap) < 1.96 * error) < 0.99
         assert abs(gap.mean()) < 0.02
+
+
+def numbers_in_containers(values):
+    """The same numbers as floats, objects, Decimal numbers and columns of other libraries."""
+    import polars as pl
+    import pyarrow as pa
+
+    texts = [Decimal(repr(value)) for value in values.tolist()]
+    return {
+        "series": values,
+        "list": values.tolist(),
+        "object": values.astype(object),
+        "Decimal": pd.Series(texts, values.index),
+        "polars": pl.Series("z", values.to_numpy()),
+        "pyarrow": pa.table({"z": pa.array(texts)}),
+    }
+
+
+@pytest.mark.parametrize("method", ["bch", "ml"])
+def test_numbers_are_numbers_in_any_container(method, result, data):
+    rounded = data.z.round(2)
+    want = result.distal(rounded, method).params.to_numpy()
+    for name, given in numbers_in_containers(rounded).items():
+        np.testing.assert_allclose(result.distal(given, method).params, want, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda z: z.map("{:,.2f}".format), "look like amounts"),
+        (lambda z: pd.to_datetime("2020-01-01") + pd.to_timedelta(z, "D"), "holds dates or times"),
+        (
+            lambda z: pd.Series([f"2020-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]),
+            "date",
+        ),
+        (lambda z: pd.Series([f"id {i}" for i in range(N)]), "has 400 of them in 400 rows"),
+        (lambda z: pd.Series([date(2020, 1, 1 + i % 28) for i in range(N)]), "outcome must hold"),
+        (lambda z: pd.Series([1.5, "a"] * (N // 2)), "got float, str"),
+    ],
+)
+def test_amounts_dates_and_labels_of_rows_are_no_outcome(make, match, result, data):
+    with pytest.raises(ValueError, match=match):
+        result.distal(make(data.z))
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"id": np.repeat([f"g{i:02d}" for i in range(60)], 4)})
+    kind = np.repeat(rng.random(60) < 0.5, 4)
+    rows["t"] = rng.normal(size=240)
+    rows["y"] = np.where(kind, 2 + rows.t, -2 - rows.t) + rng.normal(size=240)
+    rows["z"] = np.repeat(rng.normal(size=60), 4) + kind
+    rows.loc[[5, 6, 80], "t"] = np.nan
+    return rows, moestat.fit_formula("y ~ t | 1 | id", rows, rng=0, missing="drop")
+
+
+@pytest.mark.parametrize("ask", ["distal", "covariates"])
+def test_groups_may_have_one_value_each(ask, grouped):
+    rows, fitted = grouped
+    call = getattr(fitted, ask)
+    want = call(rows.z)
+    each = rows.groupby("id").z.first()
+    for given in (rows.z.to_numpy(), each, each.sample(frac=1, random_state=0), each.to_numpy()):
+        found = call(given)
+        np.testing.assert_allclose(found.params, want.params, rtol=1e-12)
+        np.testing.assert_allclose(found.bse, want.bse, rtol=1e-12)
+    with pytest.raises(ValueError, match="one per group"):
+        call(each.to_numpy()[1:])
+
+
+@pytest.mark.parametrize("ask", ["distal", "covariates"])
+def test_variables_of_rows_are_read_by_their_labels(ask, data):
+    gaps = data.copy()
+    gaps.loc[[3, 9, 60], "y"] = np.nan
+    fitted = moestat.fit_formula("y ~ x | 1", gaps, rng=0, missing="drop")
+    call, whole = getattr(fitted, ask), gaps.dropna()
+    want = call(whole.age).params
+    missing_there = gaps.age.where(gaps.y.notna())
+    for given in (gaps.age, gaps.age.to_numpy(), missing_there):
+        np.testing.assert_array_equal(call(given).params, want)
+    for given in (gaps.age.sample(frac=1, random_state=0), whole.age.sample(frac=1)):
+        with pytest.raises(ValueError, match="have different indexes"):
+            call(given)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", ["ml", "two-step", "bch"])
+def test_columns_that_depend_on_each_other_are_named(method, k):
+    """Coefficients along which the data speak are those without the spare column."""
+    rng = np.random.default_rng(1)
+    kind, x = rng.integers(0, k, 300), rng.normal(size=300)
+    y = 8.0 * kind + x + rng.normal(size=300)
+    fitted = moestat.fit("gaussian", x, y, n_experts=k, gate_inputs=[], rng=0)
+    table = pd.DataFrame({"age": rng.normal(size=300) + kind, "size": rng.normal(size=300)})
+    plain = fitted.covariates(table, method)
+    with pytest.warns(AliasedWarning, match="age, twice"):
+        both = fitted.covariates(table.assign(twice=3 - 2 * table.age), method)
+    wide, narrow = both.params.unstack(), plain.params.unstack()
+    np.testing.assert_allclose(wide["age"] - 2 * wide["twice"], narrow["age"], rtol=1e-6)
+    np.testing.assert_allclose(wide["size"], narrow["size"], rtol=1e-6)
+    errors, plain_errors = both.bse.unstack(), plain.bse.unstack()
+    assert errors[["age", "twice"]].isna().all(axis=None)
+    np.testing.assert_allclose(errors["size"], plain_errors["size"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["ml", "two-step"])
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_separate_classes_are_named(method, seed):
+    rng = np.random.default_rng(seed)
+    first, x = rng.random(120) < 0.5, rng.normal(size=120)
+    y = np.where(first, 6 - x, -6 + x) + rng.normal(size=120)
+    fitted = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+    table = pd.DataFrame({"age": rng.normal(size=120), "splits": first + 0.1 * rng.random(120)})
+    with pytest.warns(SeparationWarning, match="column splits|columns age, splits"):
+        found = fitted.covariates(table, method)
+    assert np.isnan(found.bse[1, "splits"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(fitted.covariates(table[["age"]], method).bse).all()

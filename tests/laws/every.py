@@ -1,6 +1,27 @@
 """All laws, registered."""
 
-from tests.laws import entries, restricted, tables, trials
+from tests.laws import (
+    comparisons,
+    designs,
+    doubts,
+    entries,
+    misfit,
+    readers,
+    restricted,
+    tables,
+    trials,
+)
 from tests.laws.laws import LAWS
 
-__all__ = ["LAWS", "entries", "restricted", "tables", "trials"]
+__all__ = [
+    "LAWS",
+    "comparisons",
+    "designs",
+    "doubts",
+    "entries",
+    "misfit",
+    "readers",
+    "restricted",
+    "tables",
+    "trials",
+]

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import chi2
 
+import moestat
 from tests.laws.cases import Case
 from tests.laws.laws import FAILS, REFUSED, Cell, asked, compared, law
 
@@ -93,3 +95,61 @@ def _coefficient(case: Case) -> tuple[str, str] | None:
         if channel.slope and name in case.result.param_names:
             return channel.slope, name
     return None
+
+
+@law
+def restrictions_of_fits_at_limits(case: Case) -> Iterator[Cell]:
+    """A shape on the limit of its range leaves it where the restricted maximum is inside.
+
+    Rows are drawn from the simpler distribution at the limit, with one expert and a strong slope.
+    """
+    if case.option not in ("plain", "weights") or case.member.kind not in ("one", "trials"):
+        return
+    family, _ = case.truth
+    if not family.likelihood.limits or family.n_classes > 1 or family.expert.name != "linear":
+        return
+    one = family.with_experts(1)
+    channel = next(c for c in one.channels[one.first_expert_channel :] if c.slope)
+    theta, rng = one.typical(case.seed), np.random.default_rng(case.seed)
+    blocks = {block: np.ravel(at) for block, at in one.blocks.items()}
+    theta[blocks[channel.slope]] = [2.0, 0.3]
+    for block, words in family.likelihood.limits.items():
+        ends = one.lower if words[0] else one.upper
+        theta[blocks[block]] = ends[blocks[block]]
+    X, y = moestat.sample(one, theta, 200, rng=rng, design=moestat.Uniform(-1.0, 1.0))
+    frame = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "w": rng.integers(0, 4, 200)})
+    if case.member.kind == "trials":
+        frame["s"], frame["t"] = y.astype(int), family.likelihood.options["trials"]
+    else:
+        frame["y"] = y
+    given = {"n_experts": 1, "gate": "softmax", "formula": f"{case.response} ~ x + z"}
+    full, refusal, foreign = asked(lambda: case.fit(frame, **given))
+    if refusal or foreign:
+        yield Cell("fit", FAILS if foreign else REFUSED, str(foreign or refusal))
+        return
+    name = f"{channel.slope}[0,x]"
+    for value in (0.0, 0.5):
+        held, refusal, foreign = asked(
+            lambda value=value: full.fit_constrained(f"{name} = {value}")
+        )
+        if refusal or foreign:
+            yield Cell(f"fit_constrained, {value}", FAILS, str(foreign or refusal))
+            continue
+        known = {channel.slope: {(0, "x"): value}}
+        more = {"n_starts": 4, "risk": 1.0}
+        again, refusal, foreign = asked(
+            lambda known=known, more=more: case.fit(frame, **given, fixed=known, **more)
+        )
+        if refusal or foreign:
+            yield Cell(f"fit_constrained, {value}", FAILS, str(foreign or refusal))
+            continue
+        yield compared(f"fit_constrained, {value}", held.llf, again.llf, rtol=0.0, atol=1e-3)
+    profile, refusal, foreign = asked(lambda: full.profile(name))
+    if refusal or foreign:
+        yield Cell("profile", FAILS, str(foreign or refusal))
+        return
+    for side, end in zip(("lower end", "upper end"), profile.interval, strict=True):
+        known = {channel.slope: {(0, "x"): float(end)}}
+        again, *_ = asked(lambda known=known: case.fit(frame, **given, fixed=known))
+        drop = 0.5 * chi2.isf(0.05, 1)
+        yield compared(f"profile, {side}", full.llf - again.llf, drop, atol=1e-3)

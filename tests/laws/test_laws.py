@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.laws.cases import CASES, EACH_RUN, SOME, part
-from tests.laws.every import LAWS, entries, restricted, tables
+from tests.laws.every import LAWS, comparisons, doubts, entries, restricted, tables
 from tests.laws.laws import FAILS, judge
 
 REST = [case for case in CASES if case not in EACH_RUN]
 SEEDS = (1, 2)
-_HEAVY = [module.__name__ for module in (entries, restricted, tables)]
+_HEAVY = [module.__name__ for module in (comparisons, doubts, entries, restricted, tables)]
 ENTRIES = [n for n, law in LAWS.items() if law.__module__ in _HEAVY]
 """Laws of other entry points, tables and restrictions, which fit each case several times."""
 

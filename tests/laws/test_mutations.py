@@ -7,20 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moestat.estimation.data.data import data
+from moestat.estimation.data import data
 from moestat.estimation.fit import doubts
 from moestat.estimation.fit import job as jobs
-from moestat.estimation.fitting.fit import estimators
-from moestat.estimation.fitting.fit import fit_source as source_fits
+from moestat.estimation.fitting import estimators
+from moestat.estimation.fitting import fit_source as source_fits
+from moestat.estimation.inference import covariance, misfit, three_step
+from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.results.results import predicting, results
+from moestat.estimation.results import predicting, results
 from moestat.estimation.studies import selection
 from moestat.model.family import Family
+from moestat.solvers import certificate
 from tests.kinds import each_run
 from tests.laws.cases import Case, Member, _fitted
 from tests.laws.every import LAWS
 from tests.laws.laws import FAILS, judge
+from tests.laws.readers import READERS
 
 NORMAL, COUNTS, CLASSES = Member("gaussian"), Member("poisson"), Member("multinomial")
 TRIALS, BOUNDS = Member("binomial", kind="trials"), Member("gaussian", kind="censored")
@@ -48,6 +52,26 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "responses of two columns are not checked": (
+        (misfit, "_check_dependence", lambda fits: _of_one_column(fits)),
+        Case(TRIALS, "plain"),
+    ),
+    "shapes on their limits stay there under restrictions": (
+        (InnerFit, "movable", property(lambda self: self.free)),
+        Case(Member("negative-binomial"), "plain"),
+    ),
+    "a fit on a bound of the user is uncertified without a word": (
+        (certificate, "collapsed_atoms", lambda problem, theta: _on_any_floor(problem, theta)),
+        Case(NORMAL, "plain"),
+    ),
+    "clusters of weight 0 leave the design": (
+        (covariance, "middle_of_survey", lambda *given: _without_rows_of_weight_0(*given)),
+        Case(NORMAL, "weights"),
+    ),
+    "each formula leaves out rows of its own": (
+        (selection, "shared_source", lambda formulas, data, family, given: data),
+        Case(NORMAL, "plain"),
+    ),
     "weights of new rows are forgotten": (
         (predicting, "read_rows", reader(weight=lambda rows: np.ones(len(rows.y)))),
         Case(COUNTS, "weights"),
@@ -145,6 +169,29 @@ ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
 NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fit
 
 
+def _on_any_floor(problem, theta):
+    family = problem.family
+    blocks = [family.blocks[name] for name in family.likelihood.scales]
+    return tuple(int(i) for at in blocks for i in np.flatnonzero(theta[at] <= family.lower[at]))
+
+
+CHECKED = misfit._check_dependence
+
+
+def _of_one_column(fits):
+    return CHECKED(fits) if len(fits) == 1 and fits[0].y.ndim == 1 else []
+
+
+MIDDLE = covariance.middle_of_survey
+
+
+def _without_rows_of_weight_0(scores, weight, *labels):
+    used = weight > 0.0
+    return MIDDLE(
+        scores[used], weight[used], *(one if one is None else one[used] for one in labels)
+    )
+
+
 def _without_offset(family, given):
     found = NEW(family, *given)
     design = found.design.copy()
@@ -171,3 +218,18 @@ def test_a_law_sees_it(mutation, monkeypatch):
     finally:
         _fitted.cache_clear()
     assert seen, mutation
+
+
+def by_position(rows, name, count, index=None):
+    """Places of rows by their order, whatever their labels."""
+    return np.arange(count) if count == len(rows.y) else rows.kept
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_by_position_are_seen(reader, monkeypatch):
+    """Each question that takes a column of the rows reads it by the labels."""
+    case = Case(NORMAL, "missing")
+    for place, name in ((predicting, "places_of_rows"), (three_step, "places_of_units")):
+        monkeypatch.setattr(place, name, by_position)
+    cells = judge("columns of rows are read by labels", case)
+    assert any(c.verdict == FAILS for c in cells if c.question.split(", ")[0] == reader)

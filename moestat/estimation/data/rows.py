@@ -6,6 +6,8 @@ y, weights and groups by itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -27,7 +29,54 @@ from moestat.estimation.reading.table import (
 )
 from moestat.model.family import Family
 
-__all__ = ["own_inputs", "read_groups_of_new", "read_new_inputs", "read_rows"]
+__all__ = [
+    "own_inputs",
+    "places_of_rows",
+    "places_of_units",
+    "read_groups_of_new",
+    "read_new_inputs",
+    "read_rows",
+]
+
+
+def places_of_rows(rows: Data, name: str, count: int, index: Any = None) -> IntArray:
+    """Positions (n,) of the rows of a fit among `count` rows that a user gives afterwards.
+
+    These are the rows of the fit, or all rows that were passed to it, before those with missing
+    values were left out.  An `index` of pandas must have the labels of these rows at these places.
+    """
+    n = len(rows.y)
+    at = np.arange(n) if count == n else rows.kept
+    if count not in (n, n + rows.dropped) or at is None:
+        raise ValueError(f"{name} must hold one label per row, shape ({n},), got ({count},)")
+    if rows.index is not None and index is not None and not index[at].equals(rows.index):
+        raise ValueError(
+            f"X and {name} have different indexes: align their rows, such as"
+            f" {name}.reindex(the index of X), or pass arrays"
+        )
+    return at
+
+
+def places_of_units(rows: Data, name: str, count: int, index: Any = None) -> IntArray:
+    """Positions of the units of a fit among rows, as `places_of_rows`, or among its groups.
+
+    Values of groups, one each, are found by the labels of an `index`, or are in ascending order of
+    the labels.  The positions are those of rows (n,) in the first case, of groups (G,) else.
+    """
+    if rows.groups is None or count in (len(rows.y), len(rows.y) + rows.dropped):
+        return places_of_rows(rows, name, count, index)
+    labels = np.unique(rows.groups)
+    if index is not None and index.is_unique:
+        known = index.astype(str) if labels.dtype.kind in "US" else index
+        found = known.get_indexer(labels)
+        if (found >= 0).all():
+            return found
+    elif count == labels.size:
+        return np.arange(count)
+    raise ValueError(
+        f"{name} must hold one value per row, {len(rows.y)} of them, or one per group,"
+        f" {labels.size} in ascending order or with the labels of the groups as index; got {count}"
+    )
 
 
 def read_rows(

@@ -15,6 +15,7 @@ from moestat.base.warnings import (
     LimitWarning,
     MoEWarning,
     SeparationWarning,
+    UncertifiedWarning,
     UnitsWarning,
 )
 from moestat.estimation.data.naming import Term, named_terms
@@ -25,6 +26,7 @@ from moestat.estimation.fit.standardise import Standardised, data_units
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.solution import Solution
 
 __all__ = ["Doubt", "doubts"]
@@ -70,6 +72,7 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
         parameter_doubts.append(_narrow(family, result, narrow))
     return (
         parameter_doubts
+        + _uncertified(result, {kind for kind, _ in parameter_doubts})
         + _disagreement(result, fewer, risk)
         + _aliased(standard, result)
         + _undetermined(standard, result, far)
@@ -97,6 +100,53 @@ def _disagreement(result: Fitted, fewer: str, risk: float) -> list[Doubt]:
             DisagreementWarning,
             f"{agreeing} reached the best {height} found: {what}, and another seed may"
             f" return other coefficients. Search longer (n_starts=50){other}; see result.explain()",
+        )
+    ]
+
+
+_TOLD = frozenset({BoundWarning, SeparationWarning})
+"""Kinds of doubt that say why a fit is no maximum, and what to do."""
+
+
+def _uncertified(result: Fitted, told: set[type[MoEWarning]]) -> list[Doubt]:
+    """That a fit is not certified, with the reason, where no other doubt has it."""
+    certificate, family = result.solution.certificate, result.family
+    if certificate.certified or told & _TOLD:
+        return []
+    search = "Search longer (n_starts=50)"
+    prior = "" if family.is_regression or result.prior is not None else 'prior="weak"'
+    simpler = " or ".join(filter(None, (prior, "fewer experts" * (family.n_experts > 1))))
+    if certificate.collapsed:
+        experts = [str(i + 1) for i in certificate.collapsed]
+        one = len(experts) == 1
+        why = (
+            f"expert{'s' * (not one)} {_some(experts)} {'describes' if one else 'describe'} a few"
+            " rows almost exactly, where the likelihood has no bound"
+        )
+        cure = f"Use {simpler or 'another likelihood'}, or bounds= of your own for its variance"
+    elif not np.isfinite(result.solution.log_likelihood):
+        why, cure = "the log-likelihood is not finite there", "Give the data in other units"
+    elif family.has_jumps:
+        why = "the likelihood has jumps, and derivatives do not show its maxima"
+        cure = "Leave out solver=, so that the fit searches across the jumps"
+    elif certificate.inertia[2]:
+        why, cure = "the log-likelihood is curved upwards there, as at a saddle point", search
+    elif certificate.gain > GAIN_LIMIT:
+        why = (
+            f"a further step would raise the log-likelihood by about {certificate.gain:.2g}"
+            f" ({certificate.status})"
+        )
+        cure = f"{search}, or use {simpler}" if simpler else search
+    else:
+        why, cure = (
+            "derivatives do not show that it is one",
+            f"{search}, or use {simpler}" if simpler else search,
+        )
+    return [
+        (
+            UncertifiedWarning,
+            f"the fit is not certified as a local maximum of the {objective_of(result)}: {why}. Do"
+            f" not report it. {cure}; see result.explain()",
         )
     ]
 

@@ -45,6 +45,17 @@ ADVICE: dict[str, Advice] = {
             "Try fewer experts: compare them by moestat.select(...).",
         ),
     ),
+    "UncertifiedWarning": Advice(
+        "Not a maximum",
+        "The checks by derivatives do not show that the estimate is a local maximum. Estimates,"
+        " standard errors and criteria are those of a point where the search ended.",
+        (
+            "Follow the warning: it names the reason.",
+            "Search longer: n_starts=50, or more time_limit=; repeat the call with rng=1, 2, 3.",
+            'Use prior="weak", or fewer experts: a model that is too large for the data often has'
+            " no maximum that can be reached.",
+        ),
+    ),
     "DisagreementWarning": Advice(
         "A higher maximum may exist",
         "A higher maximum may exist than the one that was reached, and another seed may"

@@ -17,12 +17,12 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows, posterior_of_rows
 from moestat.estimation.data.naming import names_by_term, parameter_names, reported_positions
 from moestat.estimation.data.priors import Prior
-from moestat.estimation.data.rows import own_inputs, read_new_inputs
+from moestat.estimation.data.rows import own_inputs, places_of_rows, read_new_inputs
 from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.fit.ends import Ends
 from moestat.estimation.fit.identified import Identified, identified
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.reading.table import as_column, check_aligned
+from moestat.estimation.reading.table import as_column, index_of
 from moestat.estimation.search.modes import ModeSearch
 from moestat.estimation.tables import labelled
 from moestat.model.family import Family
@@ -427,16 +427,9 @@ class Fitted:
         """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""
         if given is None:
             return None
-        rows, column = self.rows, as_column(name, given)
-        n = len(rows.y)
-        if rows.kept is not None and len(column.values) == n + rows.dropped:
-            column = column.at(rows.kept)
-            given = given.iloc[rows.kept] if hasattr(given, "iloc") else None
-        if column.values.shape != (n,):
-            raise ValueError(
-                f"{name} must hold one label per row, shape ({n},), got {column.values.shape}"
-            )
-        check_aligned({"X": self._inputs().table, name: given})
+        column = as_column(name, given)
+        at = places_of_rows(self.rows, name, len(column.values), index_of(given))
+        column = column.at(at)
         column.check_missing(name)
         return column.values
 

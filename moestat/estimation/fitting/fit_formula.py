@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,12 @@ from moestat.base.validate import is_sequence
 from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
 from moestat.estimation.fitting.fit import fit
-from moestat.estimation.fitting.fit_source import SharedSource, columns_of_source, fit_source
+from moestat.estimation.fitting.fit_source import (
+    SharedSource,
+    columns_of_source,
+    fit_source,
+    warn_of_dropped_rows,
+)
 from moestat.estimation.reading.by_expert import count_of
 from moestat.estimation.reading.formula import (
     FormulaInputs,
@@ -164,27 +169,53 @@ def fit_formula(
     return replace(result, data=replace(result.data, **fields_of_data))
 
 
+@dataclass(frozen=True)
+class SharedTable:
+    """A table of fits that are compared: all leave out the rows with a gap for any of them."""
+
+    data: object
+    names: tuple[str, ...]  # the columns of all fits
+
+    @classmethod
+    def of(cls, data: object, names_by_fit: Sequence[Sequence[str]]) -> SharedTable:
+        """The table of fits that read these columns; warns if one of them could use more rows."""
+        names = sorted({name for names in names_by_fit for name in names})
+        table = as_table("data", data, names)
+        assert table is not None
+        gaps = {n: c.missing for n, c in zip(names, table.columns, strict=True) if c.missing.any()}
+        lost = int(np.sum(np.any([*gaps.values()], axis=0))) if gaps else 0
+        warn_of_dropped_rows(names_by_fit, [*gaps], lost, table.n_rows)
+        return cls(data, tuple(names))
+
+
 def source_of(data: object) -> Source | SharedSource | None:
     """The source if the data are read in parts; None if all rows are in memory."""
     if isinstance(data, SharedSource):
         return data
+    if isinstance(data, SharedTable):
+        return None
     source = as_source(data)
     return None if isinstance(source, LazySource) and source.is_small else source
 
 
 def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mapping[str, Any]) -> Any:
     """The data of fits by several formulas; a source becomes one whose first pass they share."""
-    source = source_of(data)
-    if source is None or isinstance(source, SharedSource):
+    source, missing = source_of(data), given.get("missing", "raise")
+    if isinstance(source, SharedSource) or isinstance(data, SharedTable) or data is None:
         return data
-    columns, missing = columns_of_source(source), given.get("missing", "raise")
+    if source is None and missing != "drop":
+        return data
+    columns = column_names(data) if source is None else columns_of_source(source)
     scope = given.get("scope")
     weights, offset, groups = (given.get(name) for name in ("weights", "offset", "groups"))
+    random = {name: given[name] for name in ("random",) if name in given}
     also = [
-        read_terms(formula, columns, family, weights, offset, groups, missing, scope, {})
+        read_terms(formula, columns, family, weights, offset, groups, missing, scope, random)
         for formula in formulas
     ]
-    return SharedSource(source, tuple(also))
+    if source is not None:
+        return SharedSource(source, tuple(also))
+    return SharedTable.of(data, [each.names for each in also])
 
 
 def read_formula(
@@ -202,12 +233,17 @@ def read_formula(
 
     The arguments are those of `fit_formula`.
     """
+    also: Sequence[str] = ()
+    if isinstance(data, SharedTable):
+        data, also = data.data, data.names
     request = read_terms(
         formula, column_names(data), family, weights, offset, groups, missing, scope, options
     )
     terms, groups, scope = request.terms, request.groups, request.scope
     columns = request.columns
-    table, complete = _complete(data, request.names, missing)
+    # Columns of other fits decide which rows are left out, and no more.
+    table, complete = _complete(data, sorted({*request.names, *also}), missing)
+    table = table.some(request.names) if also else table
     formula_inputs = FormulaInputs.of(request.formula, terms, table, scope)
     designs = formula_inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")

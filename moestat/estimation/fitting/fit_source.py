@@ -20,7 +20,15 @@ import numpy as np
 
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray, IntArray, Labels
-from moestat.base.validate import as_generator, draw_seed, is_mapping, is_sequence, positive_int
+from moestat.base.validate import (
+    as_generator,
+    draw_seed,
+    is_mapping,
+    is_sequence,
+    listed,
+    positive_int,
+)
+from moestat.base.warnings import DroppedRowsWarning, warn_caller
 from moestat.estimation.data.data import of_two_columns
 from moestat.estimation.data.formula_terms import (
     FormulaRequest,
@@ -172,9 +180,9 @@ def fit_source(
 class SharedSource:
     """A source of several fits, which share passes that do not depend on the model.
 
-    Formulas share the first pass over the columns of all of them, which is one only if no row is
-    left out: each formula alone says which rows are complete.  Fits of one formula also share the
-    pass that finds means, covariances and the sample of the design.
+    Formulas share the first pass over the columns of all of them, and leave out the rows with a gap
+    in any of these.  Fits of one formula also share the pass that finds means, covariances and the
+    sample of the design.
     """
 
     source: Source
@@ -198,22 +206,39 @@ class SharedSource:
         self, request: FormulaRequest, seed: int, missing: str, threads: int
     ) -> tuple[Source, _FirstPass]:
         """The source with the columns of the formulas, and what the first pass over them finds."""
-        together = [request]
-        if missing == "raise":
-            together += [each for each in self.also if each.groups == request.groups]
-        names = sorted({name for each in together for name in each.names})
+        together = [request, *(each for each in self.also if each.groups == request.groups)]
+        names = sorted({name for each in (*together, *self.also) for name in each.names})
         coded = sorted({name for each in together for name in _coded(each)})
         key = (*names, "|", *coded, request.groups)
         if key not in self.cache:
             chosen = self.source.chosen(names)
             with ONE_THREAD:
                 how = coded, request.groups, names
-                self.cache[key] = chosen, _survey(chosen, *how, seed, missing, threads)
+                survey = _survey(chosen, *how, seed, missing, threads)
+                self.cache[key] = chosen, survey
+            if ("dropped",) not in self.cache:  # said once
+                self.cache["dropped",] = None
+                by_fit = [each.names for each in (request, *self.also)]
+                warn_of_dropped_rows(by_fit, survey.gaps, survey.given - survey.rows, survey.given)
         return self.cache[key]
 
     def memory_of(self, request: FormulaRequest) -> dict[str, object]:
         """The results of passes over the design of a formula."""
         return self.cache.setdefault(("design", request.formula, request.groups), {})
+
+
+def warn_of_dropped_rows(
+    names_by_fit: Sequence[Sequence[str]], gaps: Sequence[str], lost: int, given: int
+) -> None:
+    """Say that rows with gaps in columns of some fits are left out of all that are compared."""
+    some = [name for name in gaps if not all(name in names for names in names_by_fit)]
+    if some:
+        warn_caller(
+            f"missing: {lost} of {given} rows are left out of all fits, so that these can be"
+            f" compared, because of missing values in {listed(some)}, which not every formula"
+            f" reads; all fits are to the other {given - lost} rows",
+            DroppedRowsWarning,
+        )
 
 
 def _family_of(
@@ -273,6 +298,7 @@ class _FirstPass:
     sample: Table = field(repr=False)
     whole: bool  # whether the sample is all rows
     ends: tuple[Ends, ...]  # smallest and largest label of the groups of each part
+    gaps: tuple[str, ...]  # columns with missing values
 
     def column_of(self, factor: tuple[str, str]) -> Column | None:
         """The column of a response, with its declared levels; None for a function of columns."""
@@ -321,6 +347,7 @@ def _survey(
         *(sum(summary.given for summary in summaries), sum(counts), counts),
         *(tuple(summary.digest for summary in summaries), sample, takes_all),
         tuple(summary.groups for summary in summaries),
+        tuple(n for j, n in enumerate(names) if any(s.gaps[j][0] for s in summaries)),
     )
 
 

@@ -158,18 +158,21 @@ def middle_of_survey(
     Binder (1983).
 
     `clusters` and `strata` are labels (n,).  Without clusters each row is a cluster; without strata
-    all rows are in one stratum.
+    all rows are in one stratum.  Rows of weight 0 are outside of the part of the population that
+    is studied, and inside the design: their clusters count, with a sum of 0.
     """
-    used = np.flatnonzero(weight > 0.0)
     cluster_labels = np.arange(weight.size) if clusters is None else clusters
     stratum = np.zeros(weight.size, dtype=np.int64) if strata is None else strata
-    names, h = np.unique(np.asarray(stratum)[used], return_inverse=True)
-    _, c = np.unique(np.asarray(cluster_labels)[used], return_inverse=True)
+    names, h = np.unique(np.asarray(stratum), return_inverse=True)
+    _, c = np.unique(np.asarray(cluster_labels), return_inverse=True)
     pairs, at = np.unique(np.column_stack([h, c]), axis=0, return_inverse=True)
     sums = np.zeros((len(pairs), scores.shape[1]))
-    np.add.at(sums, at.reshape(-1), (scores * weight[:, None])[used])
+    # A row outside may have no finite score.
+    weighted = np.where(weight[:, None] > 0.0, scores * weight[:, None], 0.0)
+    np.add.at(sums, at.reshape(-1), weighted)
+    inside = np.bincount(h.reshape(-1), weight > 0.0) > 0.0
     count = np.bincount(pairs[:, 0])
-    alone = np.flatnonzero(count < 2)
+    alone = np.flatnonzero((count < 2) & inside)
     if alone.size:
         raise ValueError(
             f"strata: {names[alone[0]].item()!r} has one cluster, which has no variance; join it to"
@@ -178,7 +181,9 @@ def middle_of_survey(
     mean = np.zeros((count.size, sums.shape[1]))
     np.add.at(mean, pairs[:, 0], sums / count[pairs[:, 0], None])
     apart = sums - mean[pairs[:, 0]]
-    return (apart * (count / (count - 1.0))[pairs[:, 0], None]).T @ apart
+    # A stratum outside, of one cluster, has a total of 0.
+    factor = count / np.maximum(count - 1.0, 1.0)
+    return (apart * factor[pairs[:, 0], None]).T @ apart
 
 
 def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:

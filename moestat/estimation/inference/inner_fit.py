@@ -15,7 +15,7 @@ from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Objective, Problem, Request, Sample
-from moestat.solvers.rules import ZERO_CURVATURE
+from moestat.solvers.rules import GAIN_LIMIT, ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ __all__ = [
     "inverse_of_free",
     "llf_at",
 ]
+
+
+_LOOKS = 41
+"""Values of a shape between its bounds at which a likelihood is looked up: ranges of logarithms are
+at most 60 wide, and a likelihood turns from one limit to the other within three or four."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,62 @@ class InnerFit:
         """Positions of the coordinates neither pinned nor on a bound."""
         lower, upper = self.family.box_at(self.theta)
         return np.flatnonzero((self.theta > lower) & (self.theta < upper))
+
+    @property
+    def own_bounds(self) -> np.ndarray:
+        """Coordinates (P,) whose bounds are of the model: limits of distributions, and the user's.
+
+        A maximum under further restrictions may lie on such a bound, or leave it.
+        """
+        family = self.family
+        names = {*family.likelihood.limits, *family.given}
+        places = [np.ravel(family.blocks[name]) for name in names if name in family.blocks]
+        lower, upper = family.box_at(self.theta)
+        return (lower < upper) & np.isin(np.arange(lower.size), np.concatenate([[], *places]))
+
+    @property
+    def movable(self) -> IntArray:
+        """Positions of the free coordinates, and of those on a bound of the model."""
+        return np.union1d(self.free, np.flatnonzero(self.own_bounds))
+
+    @property
+    def _shapes(self) -> IntArray:
+        """Free or resting coordinates that have a limit, where the distribution is simpler."""
+        blocks = [np.ravel(self.family.blocks[name]) for name in self.family.likelihood.limits]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *blocks])
+        return np.intersect1d(places, self.movable)
+
+    def _height(self, theta: FloatArray) -> float:
+        """Minus the log-likelihood."""
+        return self.problem.evaluate(Request(Objective.VALUE, theta)).value
+
+    def off_limits(self, start: FloatArray) -> FloatArray:
+        """A start (P,) with shapes elsewhere in their ranges, where the likelihood is higher.
+
+        The likelihood is flat near a limit, where derivatives do not lead back: each shape is
+        looked up along its range, the others as they are.
+        """
+        lower, upper = self.family.box_at(start)
+        at, best = start.copy(), self._height(start)
+        for j in self._shapes:
+            for value in np.linspace(lower[j], upper[j], _LOOKS):
+                trial = at.copy()
+                trial[j] = value
+                if (height := self._height(trial)) < best - GAIN_LIMIT:
+                    at, best = trial, height
+        return at
+
+    def at_limits(self, start: FloatArray) -> FloatArray:
+        """The point (P,) with each shape on its limit where this costs nothing."""
+        lower, upper = self.family.box_at(start)
+        at, best = start.copy(), self._height(start)
+        for j in self._shapes:
+            for value in (lower[j], upper[j]):
+                trial = at.copy()
+                trial[j] = value
+                if self._height(trial) <= best + GAIN_LIMIT:
+                    at = trial
+        return at
 
     @property
     def open_box(self) -> tuple[FloatArray, FloatArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -51,11 +51,35 @@ class _Checked:
     data: Data = field(repr=False)
     noise: float | None
     edf: float
+    name: str = "y"  # of the response, in messages
 
     @property
     def y(self) -> FloatArray:
-        """Responses (n,)."""
+        """Responses (n,), or (n, 2): bounds, or successes and failures."""
         return self.data.y
+
+    @cached_property
+    def is_point(self) -> np.ndarray:
+        """Whether each real response (n,) is known: without bounds, or with equal ones."""
+        return np.ones(len(self.y), bool) if self.y.ndim == 1 else self.y[:, 0] == self.y[:, 1]
+
+    @property
+    def points(self) -> FloatArray:
+        """Real responses (m,) that are known."""
+        return self.y[self.is_point] if self.y.ndim == 1 else self.y[self.is_point, 0]
+
+    @cached_property
+    def has_trials(self) -> bool:
+        """Whether each row has a number of trials of its own."""
+        return self.family.likelihood.given is not None
+
+    @property
+    def zeros(self) -> tuple[FloatArray, np.ndarray]:
+        """Responses of 0 with the numbers of trials of the rows, and which rows have them (n,)."""
+        if not self.has_trials:
+            return np.zeros(len(self.data.X)), self.y == 0
+        none = np.zeros(len(self.y))
+        return np.column_stack([none, self.y.sum(axis=1)]), self.y[:, 0] == 0
 
     @property
     def weight(self) -> FloatArray:
@@ -83,7 +107,7 @@ class _Checked:
     @cached_property
     def chance_of_zero(self) -> FloatArray:
         """Probability (n,) that a count is 0."""
-        return np.exp(self._log_density(np.zeros(len(self.data.X))))
+        return np.exp(self._log_density(self.zeros[0]))
 
     @property
     def is_real(self) -> bool:
@@ -127,8 +151,6 @@ def misfits_in(result: Fitted, rows: Data, sizes: FloatArray | None = None) -> l
 
     `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
     """
-    if np.ndim(rows.y) == 2:
-        return list(_check_experts(result, rows, sizes))
     sampled, used = rows, np.flatnonzero(rows.weight > 0)
     if used.size > ALARM.rows:
         used = np.sort(np.random.default_rng(0).choice(used, ALARM.rows, replace=False))
@@ -137,18 +159,33 @@ def misfits_in(result: Fitted, rows: Data, sizes: FloatArray | None = None) -> l
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
         return list(_check_experts(result, rows, sizes))
-    noise = result.residual_variance if result.family.is_regression else None
-    fit = _Checked(result.family, result.theta, sampled, noise, result.edf)
-    counted = fit
-    if _is_table_of_counts(rows, result.family):
-        counted = replace(fit, data=_one_by_one(rows))
+    fits = _responses_of(result, sampled)
+    whole = _is_table_of_counts(rows, result.family)
+    counted = _responses_of(result, _one_by_one(rows)) if whole else fits
     with np.errstate(all="ignore"):
-        misfits = [*_check_responses(counted), *_check_experts(result, rows, sizes)]
+        misfits = [each for fit in counted for each in _check_responses(fit)]
+        misfits += _check_experts(result, rows, sizes)
         if rows.groups is None:
-            misfits += _check_dependence(fit)
+            misfits += _check_dependence(fits)
         else:
             misfits += dependence_in_groups(result, rows)
     return misfits
+
+
+def _responses_of(result: Fitted, rows: Data) -> list[_Checked]:
+    """Each response of a fit by itself, with these rows."""
+    family = result.family
+    if not family.likelihood.parts:
+        noise = result.residual_variance if family.is_regression else None
+        return [_Checked(family, result.theta, rows, noise, result.edf)]
+    fits = []
+    for r, (one, (alone, places)) in enumerate(
+        zip(family.likelihood.parts, family.marginals, strict=True)
+    ):
+        y = rows.y[:, r].astype(np.int64) if alone.likelihood.support is not None else rows.y[:, r]
+        edf = result.edf / len(family.likelihood.parts)
+        fits.append(_Checked(alone, result.theta[places], replace(rows, y=y), None, edf, one.name))
+    return fits
 
 
 def _is_table_of_counts(rows: Data, family: Family) -> bool:
@@ -178,15 +215,15 @@ def _check_responses(fit: _Checked) -> Iterator[Misfit]:
     if fit.family.likelihood.support is not None or fit.family.likelihood.effects is not None:
         return  # with random effects residuals of rows depend on each other
     if fit.is_real:
-        values, _ = np.unique(fit.y, return_counts=True)
-        if values.size <= FEW_LEVELS < len(fit.y) / ALARM.enough:
+        values = np.unique(fit.points)
+        if values.size <= FEW_LEVELS < len(fit.points) / ALARM.enough:
             yield (
                 MisfitWarning,
-                f"y takes only {values.size} values, which no continuous distribution describes:"
-                " they may be counts, or classes in order ('ordinal')",
+                f"{fit.name} takes only {values.size} values, which no continuous distribution"
+                " describes: they may be counts, or classes in order ('ordinal')",
             )
             return
-        spikes = list(_find_spikes(fit))
+        spikes = list(_find_spikes(fit)) if np.ndim(fit.y) == 1 else []
         yield from spikes
         if spikes:
             return
@@ -218,8 +255,8 @@ def _check_responses(fit: _Checked) -> Iterator[Misfit]:
     other = " Compare likelihood 'student-t'." if student else ""
     yield (
         MisfitWarning,
-        f"y has outliers, or longer tails than the fitted distribution: {evidence}. Estimates and"
-        f" standard errors depend on them.{other} See result.explain()",
+        f"{fit.name} has outliers, or longer tails than the fitted distribution: {evidence}."
+        f" Estimates and standard errors depend on them.{other} See result.explain()",
     )
 
 
@@ -256,22 +293,36 @@ def _find_spikes(fit: _Checked) -> Iterator[Misfit]:
     chance = special.betainc(ties, np.round(others) + 1.0, share)
     if chance < ALARM.level:
         end = top in (0, values.size - 1)
-        other = " If y was cut off there, give it as two columns of bounds" if end else ""
+        other = f" If {fit.name} was cut off there, give it as two columns of bounds" if end else ""
         yield (
             MisfitWarning,
-            f"y is {values[top]:.6g} in {counts[top]:.10g} of {fit.weight.sum():.10g} rows, and its"
-            f" neighbours occur {beside.mean():.3g} times each: no continuous distribution has such"
-            f" a spike, and experts adapt to it. Model those rows separately.{other}",
+            f"{fit.name} is {values[top]:.6g} in {counts[top]:.10g} of {fit.weight.sum():.10g}"
+            f" rows, and its neighbours occur {beside.mean():.3g} times each: no continuous"
+            " distribution has such a spike, and experts adapt to it. Model those rows separately."
+            f"{other}",
         )
+
+
+_WIDER = {"poisson": "negative-binomial", "binomial": "beta-binomial"}
+_EITHER = {"exponential": "weibull", "geometric": "negative-binomial"}
+"""Distributions with a parameter for the variance: those that can only be wider, and those that can
+be narrower, too."""
+
+
+def _of_free_variance(name: str, wider: bool) -> list[str]:
+    """Likelihoods that contain the named one and can vary more, or less."""
+    known = {**_EITHER, **(_WIDER if wider else {})}
+    return [name.removesuffix(end) + other for end, other in known.items() if name.endswith(end)]
 
 
 def _check_spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterator[Misfit]:
     """Excess of zeros or variance of counts, and of other responses without a scale."""
     likelihood, facts, small = fit.family.likelihood, [], False
     name, others = likelihood.name, []
-    if likelihood.counts and likelihood.ends[0] < 0.0:
+    bounded_counts = fit.y.ndim == 2 and not fit.has_trials
+    if likelihood.counts and likelihood.ends[0] < 0.0 and not bounded_counts:
         p = fit.chance_of_zero
-        expected, zeros = fit.weight @ p, float(fit.weight[fit.y == 0].sum())
+        expected, zeros = fit.weight @ p, float(fit.weight[fit.zeros[1]].sum())
         if zeros - expected > -special.ndtri(ALARM.level) * np.sqrt(
             fit.weight**2 @ (p * (1.0 - p))
         ):
@@ -286,28 +337,28 @@ def _check_spread(fit: _Checked, near: FloatArray, weight: FloatArray) -> Iterat
                 f"vary {weight @ near**2 / degrees:.2f} times as much as the fitted distribution"
             )
             small |= z > 0.0
-            free = name.replace("poisson", "negative-binomial").replace("exponential", "weibull")
-            others += [free] * (free != name)
+            others += _of_free_variance(name, z > 0.0)
     if facts:
         known = [f"'{other}'" for other in others if other in LIKELIHOODS]
         yield (
             MisfitWarning,
-            f"y: {'counts' if likelihood.counts else 'responses'} {' and '.join(facts)}: standard"
-            f" errors are {'too small' if small else 'wrong'}."
+            f"{fit.name}: {'counts' if likelihood.counts else 'responses'} {' and '.join(facts)}:"
+            f" standard errors are {'too small' if small else 'too large'}."
             f" {'Compare ' * bool(known)}{' and '.join(known)}{', or use' if known else 'Use'}"
             " cov_type='HC0'; see result.explain()",
         )
 
 
-def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
+def _check_dependence(fits: Sequence[_Checked]) -> Iterator[Misfit]:
     """Rows that repeat each other, or are more alike than the fit explains, whatever they count."""
-    inputs = list(fit.family.read)
-    X = fit.data.X[:, inputs]
-    n = len(fit.y)
+    first_fit = fits[0]
+    inputs = list(first_fit.family.read)
+    X = first_fit.data.X[:, inputs]
+    n = len(X)
     if not inputs or n < 10:
         return
     _, first, group = np.unique(_row_codes(X), return_index=True, return_inverse=True)
-    copies = _count_copies(fit, first[group])
+    copies = _count_copies(fits, first[group])
     if copies:
         yield (
             DependentRowsWarning,
@@ -316,8 +367,18 @@ def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
             " groups=, or use cov_type='cluster'; see result.explain()",
         )
         return
-    if fit.family.likelihood.support is not None:
+    for fit in fits:
+        alike = list(_find_alike(fit, inputs, group))
+        yield from alike
+        if alike:
+            return
+
+
+def _find_alike(fit: _Checked, inputs: Sequence[int], group: IntArray) -> Iterator[Misfit]:
+    """Rows of equal inputs, or adjacent ones, whose residuals of one response are alike."""
+    if fit.family.likelihood.support is not None or fit.family.likelihood.effects is not None:
         return
+    X, n = fit.data.X[:, inputs], len(group)
     r = bounded(fit.residuals)
     r = (r - r.mean()) / max(float(r.std()), TINY)
     places = [(None, group)] if len(inputs) > 1 else []
@@ -343,7 +404,8 @@ def _check_dependence(fit: _Checked) -> Iterator[Misfit]:
             )
             return
     # Pairs that were put in order by their responses, as in a table of counts, say nothing.
-    beside = ~_in_order(fit.y, np.zeros_like(group)) & ~_in_order(fit.y, group)
+    y = fit.y if np.ndim(fit.y) == 1 else fit.y[:, 0]
+    beside = ~_in_order(y, np.zeros_like(group)) & ~_in_order(y, group)
     products = r[1:][beside] * r[:-1][beside]
     z = float(products.sum() / np.sqrt(max(float(products @ products), TINY)))
     if z > -special.ndtri(ALARM.level):
@@ -368,19 +430,30 @@ def _row_codes(X: FloatArray) -> FloatArray:
     return np.sum(X * np.sqrt(np.arange(2, X.shape[1] + 2)), axis=1)
 
 
-def _count_copies(fit: _Checked, lead: IntArray) -> int:
-    """Number of rows that copy the first row with their inputs; 0 if chance explains them."""
+def _count_copies(fits: Sequence[_Checked], lead: IntArray) -> int:
+    """Number of rows that copy the first row with their inputs; 0 if chance explains them.
+
+    Of several responses a copy repeats all, which is at most as probable as for each of them.
+    """
     later = lead != np.arange(lead.size)
-    copies = int(np.sum(fit.y[later] == fit.y[lead[later]]))
+    same, chance = np.ones(int(later.sum()), dtype=bool), np.ones(int(later.sum()))
+    for fit in fits:
+        equal = fit.y[later] == fit.y[lead[later]]
+        same &= equal if equal.ndim == 1 else equal.all(axis=1)
+        step = np.ones(len(fit.y))
+        if fit.is_real:  # of a density; that of a censored response is a probability
+            gap = float(np.diff(np.unique(fit.points)).min(initial=np.inf))
+            step[fit.is_point] = gap
+        one = np.nan_to_num((fit.densities * step)[lead[later]], nan=1.0)
+        chance = np.minimum(chance, one)
+    copies = int(np.sum(same))
     if copies < ALARM.share * lead.size:
         return 0
-    step = float(np.diff(np.unique(fit.y)).min(initial=np.inf)) if fit.is_real else 1.0
-    chance = np.nan_to_num(fit.densities[lead[later]] * step, nan=1.0)
-    share = float(np.minimum(chance, 1.0).mean())
+    share = float(chance.mean())
     # At least halfway to always: a misfit at levels of discrete inputs makes no copies.
     certain = copies > 0.5 * (1.0 + share) * later.sum()
-    chance = special.bdtrc(copies - 1.0, int(later.sum()), share)
-    return copies if certain and chance < ALARM.level else 0
+    probability = special.bdtrc(copies - 1.0, int(later.sum()), share)
+    return copies if certain and probability < ALARM.level else 0
 
 
 def _sizes_of_experts(result: Fitted) -> FloatArray:

@@ -100,6 +100,11 @@ def check_same_data(small: Fitted, large: Fitted, names: tuple[str, str]) -> Non
         raise ValueError(f"{names[0]} and {names[1]} must be fits to the same {what}")
 
     one, two = small.rows, large.rows
+    kept = one.kept, two.kept
+    if kept[0] is not None and kept[1] is not None and not np.array_equal(kept[0], kept[1]):
+        refuse(
+            "rows: missing values leave out others; fit both to the rows that are complete for both"
+        )
     if not np.array_equal(one.y, two.y):
         refuse("responses")
     if not np.array_equal(one.weight, two.weight):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,7 +24,7 @@ from moestat.estimation.inference.covariance import (
 )
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
 from moestat.estimation.rows.block_rows import BlockRows, Draw, Reader
-from moestat.estimation.rows.blocks import Block
+from moestat.estimation.rows.blocks import Block, GroupedBlock
 from moestat.estimation.rows.passes import Passes
 from moestat.metrics.information import score_products
 from moestat.model.family import Family
@@ -152,7 +153,7 @@ def _middle_of_labels(
             known = ", ".join(blocks.columns)
             raise ValueError(f"{name}: the source has no column {given!r}; it has {known}")
         columns[name] = given
-    work = partial(_sums_by_labels, family, theta, rows.reader, columns)
+    work = partial(_sums_by_labels, family, theta, rows.reader, columns, kind == "survey")
     sums: dict[_Key, FloatArray] = {}
     # Without clusters each row is one: number of rows and sums of each stratum.
     alone: dict[_Key, tuple[int, FloatArray, FloatArray]] = {}
@@ -182,7 +183,8 @@ def _middle_of_labels(
         return scores.T @ scores * scale_of_clusters(len(scores))
     keys = [*sums]
     own_strata = None if strata is None else np.array([key[1] for key in keys])
-    return middle_of_survey(scores, np.ones(len(scores)), np.arange(len(scores)), own_strata)
+    inside = np.any(scores != 0.0, axis=1).astype(np.float64)
+    return middle_of_survey(scores, inside, np.arange(len(scores)), own_strata)
 
 
 def _map_without_labels(rows: BlockRows, work: Callable[..., T]) -> Iterator[T]:
@@ -199,13 +201,15 @@ def _sums_by_labels(
     theta: FloatArray,
     reader: Reader,
     columns: Mapping[str, str],
+    design: bool,
     number: int,
     block: Block,
     labels: Mapping[str, np.ndarray],
 ) -> list[_Sums]:
     """Number of rows and sum of weighted scores (P,) for each combination of labels in a block.
 
-    Where rows are not in clusters also the sum (P, P) of the outer products of the scores.
+    Where rows are not in clusters also the sum (P, P) of the outer products of the scores.  Of a
+    `design` combinations of labels of rows of weight 0 count, too.
     """
     part = reader.sample(block)
     scores = rows_of_scores(family, part, theta) * part.units[:, None]
@@ -229,13 +233,34 @@ def _sums_by_labels(
             inside = scores[place == j]
             square = inside.T @ inside
         entries.append((key, int(np.sum(place == j)), sums[j], square))
-    return entries
+    return entries + _outside(reader, columns, block, labels, used, sums.shape[1]) * design
+
+
+def _outside(
+    reader: Reader,
+    columns: Mapping[str, str],
+    block: Block,
+    labels: Mapping[str, np.ndarray],
+    used: IntArray,
+    n_params: int,
+) -> list[_Sums]:
+    """Combinations of labels of the rows, or groups, of weight 0 in a block, with sums of 0."""
+    out = np.setdiff1d(np.arange(reader.count(block)), used)
+    if isinstance(block, GroupedBlock):  # one row of each group
+        out = out[np.unique(block.groups[out], return_index=True)[1]]
+    square = None if _CLUSTERS in columns else np.zeros((n_params, n_params))
+    keys = Counter(zip(*(labels[name][out].tolist() for name in columns.values()), strict=True))
+    if not columns:
+        keys = Counter({(): out.size})
+    return [(key, count, np.zeros(n_params), square) for key, count in keys.items()]
 
 
 def _middle_of_stratum(
     labels: _Key, number: int, total: FloatArray, square: FloatArray
 ) -> FloatArray:
     """The part of M (P, P) of a stratum whose clusters are single rows."""
+    if number < 2 and not np.any(square):
+        return np.zeros_like(square)
     if number < 2:
         raise ValueError(
             f"strata: {labels[0]!r} has one cluster, which has no variance; join it to another"

@@ -225,7 +225,9 @@ def _find_interval(
     row = averaged(row, inner.family.ties)
     unit, direction = _scale(inner, row, name)
     lower, upper = inner.open_box
-    free = np.flatnonzero((lower < upper) & ((row != 0.0) | np.isin(range(row.size), inner.free)))
+    free = np.flatnonzero(
+        (lower < upper) & ((row != 0.0) | np.isin(range(row.size), inner.movable))
+    )
     tied = differences(inner.family.ties, free)
     objective = negative_log_likelihood(inner.problem)
     top = objective(inner.theta)[0]
@@ -254,7 +256,12 @@ def _find_interval(
             if not begins:
                 return -1.0  # the box ends before the likelihood falls
             begin = min(begins, key=lambda at: objective(at)[0])
-            end, value, _ = minimise(objective, begin, free, row[None], lower, upper, tied)
+            inside = inner.off_limits(begin)
+            ends = [
+                minimise(objective, at, free, row[None], lower, upper, tied)
+                for at in [begin, inside][: 1 + bool(np.any(inside != begin))]
+            ]
+            end, value, _ = min(ends, key=lambda one: one[1])
             loss = value - top
             check_not_higher(-loss, f"{name} = {theta + sign * step * unit:.6g}")
             visited[sign * step] = max(-max(loss, 0.0), visited.get(sign * step, -np.inf))

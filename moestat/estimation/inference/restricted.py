@@ -19,7 +19,12 @@ from moestat.estimation.inference.hypotheses import (
     check_not_higher,
     likelihood_ratio,
 )
-from moestat.estimation.inference.inner_fit import check_likelihood, inner_fit, inverse_of_free
+from moestat.estimation.inference.inner_fit import (
+    InnerFit,
+    check_likelihood,
+    inner_fit,
+    inverse_of_free,
+)
 from moestat.estimation.tables import labelled
 from moestat.model.constraints import averaged
 from moestat.solvers.problem import Objective, Problem, Request
@@ -147,7 +152,7 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     check_independent(check_errors(matrix, result.param_names, result._spread))
     inner = inner_fit(result)
-    free = inner.free
+    free = inner.movable
     rows = np.zeros_like(matrix)
     rows[:, free] = (matrix @ np.array([inner.row(j) for j in range(inner.theta.size)]))[:, free]
     rows, tied = averaged(rows.T, inner.family.ties).T, differences(inner.family.ties, free)
@@ -159,13 +164,28 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
         -spread @ np.linalg.solve(rows @ spread, gap),
         -rows.T @ np.linalg.solve(rows @ rows.T, gap),
     ]
-    climb = partial(minimise, objective, free=free, rows=rows, lower=lower, upper=upper, tied=tied)
-    ends = [climb(inner.theta + move) for move in to_constraints[: inner.family.n_experts]]
+    limits = {"lower": lower, "upper": upper, "tied": tied, "may_rest": inner.own_bounds}
+    search = partial(minimise, objective, free=free, rows=rows, **limits)
+
+    def climb(start: FloatArray) -> tuple[FloatArray, float, bool]:
+        """The end of a search; where it came near a limit, that on the limit."""
+        end = search(start)
+        if not end[2] and np.any((on_limit := inner.at_limits(end[0])) != end[0]):
+            end = min(end, search(on_limit), key=lambda one: (not one[2], one[1]))
+        return end
+
+    begins = [
+        np.clip(inner.theta + move, lower, upper)
+        for move in to_constraints[: inner.family.n_experts]
+    ]
+    inside = [inner.off_limits(at) for at in begins]
+    begins += [one for one, at in zip(inside, begins, strict=True) if np.any(one != at)]
+    ends = [climb(at) for at in begins]
     if inner.family.n_experts > 1:
         end = (inner.theta, np.inf, False)
         for _ in range(_STAGES):
             end = climb(end[0] + to_constraints[0] / _STAGES)
-        ends.append(end)
+        ends += [end, climb(inner.off_limits(end[0]))]
     theta, lowest, converged = min(ends, key=lambda end: (not end[2], end[1]))
     llf = result.llf + objective(inner.theta)[0] - lowest
     if not converged:
@@ -174,7 +194,9 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
             " would lie outside the bounds, or far away"
         )
     check_not_higher(llf - result.llf, "constraints: a point that obeys them")
-    basis, (_, _, hessian) = _along(rows[:, free], tied), objective(theta)
+    resting = (theta <= lower) | (theta >= upper)
+    held = np.eye(free.size)[resting[free]]
+    basis, (_, _, hessian) = _along(rows[:, free], tied, held), objective(theta)
     reduced = basis.T @ hessian[np.ix_(free, free)] @ basis
     covariance = np.zeros_like(hessian)
     covariance[np.ix_(free, free)] = (
@@ -182,8 +204,12 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
     )
     covariance = inner.outward_matrix(covariance)
     variance = np.diag(covariance)
-    errors = np.sqrt(np.where(variance > ZERO_CURVATURE * result.theta_bse**2, variance, 0.0))
-    errors = np.where(np.isnan(result.theta_bse), np.nan, errors)
+    # A parameter that has left its bound has an error now, and one that has reached it has none.
+    full = result.theta_bse
+    errors = np.sqrt(np.where(variance > ZERO_CURVATURE * np.nan_to_num(full) ** 2, variance, 0.0))
+    released = np.isin(np.arange(theta.size), np.setdiff1d(free, inner.free)) & ~resting
+    lost = np.isnan(full) & ~_moved(inner, released)
+    errors = np.where(lost | _moved(inner, resting & (lower < upper)), np.nan, errors)
     n_free = result.identified.rank - len(value)
     return RestrictedFit(
         constraints,
@@ -196,6 +222,11 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
         covariance,
         inner.outward(theta),
     )
+
+
+def _moved(inner: InnerFit, marked: np.ndarray) -> np.ndarray:
+    """The user's parameters (P,) that depend on marked coordinates (P,)."""
+    return np.array([bool(inner.row(j)[marked].any()) for j in range(marked.size)])
 
 
 def negative_log_likelihood(problem: Problem) -> Curve:
@@ -256,6 +287,7 @@ def minimise(
     lower: FloatArray,
     upper: FloatArray,
     tied: FloatArray | None = None,
+    may_rest: np.ndarray | None = None,
 ) -> tuple[FloatArray, float, bool]:
     """Newton's method on the free coordinates with ``rows @ phi`` held at its value at the start.
 
@@ -264,12 +296,15 @@ def minimise(
     They end at the bounds: a coordinate stays on its bound until it descends on the way back.  A
     descent that gains less than `GAIN_LIMIT` in `TRUST.patience` steps has stalled, as in a fit.
     Returns the end (P,), its value, and whether the quadratic model is at its minimum there, inside
-    the bounds.  A start without finite derivatives is its own end, of infinite value.
+    the bounds but for coordinates that `may_rest` (P,) on theirs.  A start without finite
+    derivatives is its own end, of infinite value.
     """
     tied = np.empty((0, free.size)) if tied is None else tied
     rows, low, high = rows[:, free], lower[free], upper[free]
-    side = np.zeros(free.size)  # of the bound that a coordinate is held on
     phi = np.clip(start, lower, upper)
+    side = np.zeros(free.size)  # of the bound that a coordinate is held on
+    if may_rest is not None:
+        side = np.where(may_rest, 1.0 * (phi >= upper) - (phi <= lower), 0.0)[free]
     value, gradient, hessian = objective(phi)
     if not _is_finite(gradient, hessian):
         return phi, np.inf, False
@@ -300,7 +335,8 @@ def minimise(
             last_value = objective(last)[0]
             if last_value <= value + NEWTON_TOLERANCE:
                 phi, value = last, last_value
-            return phi, value, bool(np.all(curvature > 0.0) and not side.any())
+            stuck = side != 0.0 if may_rest is None else (side != 0.0) & ~may_rest[free]
+            return phi, value, bool(np.all(curvature > 0.0) and not stuck.any())
         ahead = np.where(step > 0.0, high - phi[free], phi[free] - low)
         lengths = np.where(step == 0.0, np.inf, ahead / np.maximum(np.abs(step), TINY))
         longest = float(lengths.min(initial=1.0))

@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.rules import DOUBT
+from moestat.solvers.rules import ZERO_CURVATURE
 
 __all__ = ["Levels", "Logit", "Means", "Normal", "Structure"]
 
@@ -206,6 +208,23 @@ class Logit:
     phi: FloatArray = field(repr=False)  # (m, d): a column of ones first
     columns: tuple[str, ...]
     n_classes: int
+    # (d, r): coefficients of directions in which the columns of phi are of mean square 1, without
+    # products, and without their linear relations
+    basis: FloatArray = field(repr=False)
+    aliased: np.ndarray = field(repr=False)  # (d,): columns in a linear relation
+
+    @classmethod
+    def of(
+        cls, phi: FloatArray, columns: tuple[str, ...], n_classes: int, weight: FloatArray
+    ) -> Logit:
+        """The model of columns (m, d), of which some may be linear functions of others."""
+        gram = (phi * weight[:, None]).T @ phi / weight.sum()
+        size = np.sqrt(np.diag(gram))
+        values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+        null = values <= ZERO_CURVATURE
+        basis = vectors[:, ~null] / size[:, None] / np.sqrt(values[~null])
+        aliased = np.any(np.abs(vectors[:, null]) > DOUBT.part, axis=1)
+        return cls(phi, columns, n_classes, basis, aliased)
 
     @property
     def names(self) -> list[tuple[int, str]]:
@@ -214,22 +233,28 @@ class Logit:
 
     def start(self, shares: FloatArray) -> FloatArray:
         """Coefficients 0, with intercepts of the sizes of the classes."""
-        beta = np.zeros((self.n_classes - 1, self.phi.shape[1]))
-        beta[:, 0] = _size_logits(shares)
-        return beta.ravel()
+        intercepts = _size_logits(shares)
+        constant = np.linalg.lstsq(self.phi @ self.basis, self.phi[:, 0])[0]
+        return np.outer(intercepts, constant).ravel()
 
     def log_density(self, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``log P(class t | covariates)``."""
-        k, (m, d) = self.n_classes, self.phi.shape
-        eta = self.phi @ beta.reshape(k - 1, d).T
+        k, phi = self.n_classes, self.phi @ self.basis
+        m, d = phi.shape
+        eta = phi @ beta.reshape(k - 1, d).T
         value = _log_softmax(np.concatenate([eta, np.zeros((m, 1))], axis=1))
         apart = np.eye(k)[None, :, : k - 1] - np.exp(value)[:, None, : k - 1]
-        slope = apart[:, :, :, None] * self.phi[:, None, None, :]
+        slope = apart[:, :, :, None] * phi[:, None, None, :]
         return value, slope.reshape(m, k, -1)
 
     def report(self, beta: FloatArray) -> FloatArray:
         """The coefficients."""
-        return beta
+        return self.outward @ beta
+
+    @property
+    def outward(self) -> FloatArray:
+        """Derivatives of the coefficients in the parameters."""
+        return _kron(np.eye(self.n_classes - 1), self.basis)
 
     def contrasts(self) -> list[tuple[str, FloatArray]]:
         """For each covariate the hypothesis that it has no effect on any class."""

@@ -10,14 +10,17 @@ the first step is an estimate (Newey and McFadden 1994, Sec. 6; Bakk, Oberski an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, TableLike
-from moestat.base.validate import short
+from moestat.base.validate import as_plain_array, short
+from moestat.base.warnings import AliasedWarning, SeparationWarning, warn_caller
+from moestat.estimation.data.rows import places_of_units
 from moestat.estimation.fit.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.inference.classification import (
     FirstStep,
@@ -28,10 +31,12 @@ from moestat.estimation.inference.classification import (
 from moestat.estimation.inference.hypotheses import TestResult, chi_square
 from moestat.estimation.inference.restricted import minimise
 from moestat.estimation.inference.structures import Levels, Logit, Means, Normal, Structure
+from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import read_inputs
-from moestat.estimation.reading.table import as_column, check_aligned
+from moestat.estimation.reading.table import Column, as_column, as_table, index_of
+from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.estimation.tables import Row, Sheet, significant
-from moestat.solvers.rules import TINY
+from moestat.solvers.rules import BFGS, TINY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,13 +210,46 @@ class _ThirdStep:
         free, wide = np.arange(start.size), np.full(start.size, np.inf)
         nothing_held = np.empty((0, start.size))
         beta, _, converged = minimise(objective, start, free, nothing_held, -wide, wide)
-        if converged:
+        if converged or self.separation(beta, tables).any():
             return beta
         raise ValueError(
             "the likelihood of the third step has no maximum near the assignments: a class can"
             " hardly be distinguished from others, or a variable separates the classes. For a"
             " mean, use method='bch'"
         )
+
+    def directions(self, beta: FloatArray, tables: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal directions (p, f) and (p, q): flat ones, and those that the data determine.
+
+        Predictors of a `Logit` move by 1, root mean square, along directions of length 1: they are
+        flat where a fit's are, see `moestat.estimation.fit.identified`.
+        """
+        if not isinstance(self.structure, Logit):
+            return np.zeros((beta.size, 0)), np.eye(beta.size)
+        curve = self.jacobian(beta, tables)
+        values, vectors = np.linalg.eigh(-0.5 * (curve + curve.T))
+        flat = np.abs(values) <= BFGS.flattest
+        return vectors[:, flat], vectors[:, ~flat]
+
+    def separation(self, beta: FloatArray, tables: FloatArray) -> np.ndarray:
+        """Coefficients (r,) that diverge: where a fit says so, the likelihood has no maximum."""
+        flat, _ = self.directions(beta, tables)
+        along = flat @ (flat.T @ beta)
+        none = np.zeros(len(self.structure.names), dtype=bool)
+        if not along @ along >= DOUBT.far**2:
+            return none
+
+        def height(at: FloatArray) -> float:
+            log_q, _ = self.structure.log_density(at)
+            return float(self.step.weight @ self.correction.objective(log_q, tables))
+
+        here = height(beta) - SAME_HEIGHT
+        if not height(beta + along) > here > height(beta - along):
+            return none
+        assert isinstance(self.structure, Logit)
+        outward = self.structure.outward
+        part = np.linalg.norm(outward @ flat, axis=1)
+        return part > DOUBT.part * np.linalg.norm(outward, axis=1)
 
     def covariance(self, beta: FloatArray, tables: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Covariance matrices (p, p) with both steps, and as if the first were known.
@@ -233,7 +271,8 @@ class _ThirdStep:
                     slope = self.total(beta.astype(complex), side).imag / COMPLEX_STEP
                     apart = step.posterior[:, t] * (self.assignment[:, s] - tables[t, s])
                     terms = terms + np.outer(apart / total[t], slope)
-        inverse = np.linalg.inv(self.jacobian(beta, tables))
+        _, basis = self.directions(beta, tables)
+        inverse = basis @ np.linalg.inv(basis.T @ self.jacobian(beta, tables) @ basis) @ basis.T
         both, known = (
             inverse @ ((u * weight[:, None]).T @ u) @ inverse.T for u in (terms, contributions)
         )
@@ -270,16 +309,41 @@ def _check_method(method: str) -> None:
 
 
 def _unit_values(result: Fitted, step: FirstStep, name: str, values: np.ndarray) -> np.ndarray:
-    """Values of units, from those of rows (n,) or (n, d), which must be equal within a group."""
+    """Values of units (m,) or (m, d), from those of units or of rows, equal within a group."""
+    rows = result.rows
+    if rows.groups is None or len(values) == len(step.places) < len(rows.y):
+        return values
     of_unit = values[step.places]
-    if result.rows.groups is not None:
-        names, index = np.unique(result.rows.groups, return_inverse=True)
-        apart = values != of_unit[index.reshape(-1)]
-        differing = np.flatnonzero(apart.reshape(len(values), -1).any(axis=1))
-        if differing.size:
-            at = names[index.reshape(-1)[differing[0]]].item()
-            raise ValueError(f"{name}: rows of group {at!r} differ; give one value per group")
+    names, inverse = np.unique(rows.groups, return_inverse=True)
+    apart = values != of_unit[inverse.reshape(-1)]
+    differing = np.flatnonzero(apart.reshape(len(values), -1).any(axis=1))
+    if differing.size:
+        group = names[inverse.reshape(-1)[differing[0]]].item()
+        raise ValueError(f"{name}: rows of group {group!r} differ; give one value per group")
     return of_unit
+
+
+def _read_outcome(column: Column) -> Column:
+    """The outcome: objects that are numbers as numbers, words and truth values as categories."""
+    known = column.values[~column.missing]
+    if column.levels is not None or known.dtype.kind != "O":
+        words = known.dtype.kind in "US" and column.levels is None
+    else:
+        kinds = sorted({type(value).__name__ for value in known.tolist()})
+        words = all(isinstance(value, str) for value in known)
+        if all(isinstance(v, Number) and not isinstance(v, bool | np.bool_) for v in known):
+            return replace(column, values=column.numbers("outcome"), categorical=False)
+        if not words and not all(isinstance(value, bool | np.bool_) for value in known):
+            raise ValueError(
+                "outcome must hold numbers, words, truth values or categories; got"
+                f" {', '.join(kinds)}"
+            )
+    if words:
+        levels = np.unique(known.astype(str))
+        hint = hint_of_words(column.name, levels) if levels.size > FEW_LEVELS else ""
+        if hint:
+            raise ValueError(f"outcome must hold numbers, or words of categories; {hint}")
+    return column
 
 
 def distal(
@@ -288,8 +352,13 @@ def distal(
     """An outcome by class, see `MoEResults.distal`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
-    values = _unit_values(result, step, "outcome", result._of_rows("outcome", outcome))
     column = as_column("outcome", outcome)
+    index = index_of(outcome)
+    places = places_of_units(result.rows, "outcome", len(column.values), index)
+    column = column.at(places)
+    column.check_missing("outcome")
+    column = _read_outcome(column)
+    values = _unit_values(result, step, "outcome", column.values)
     name, is_text = column.name, values.dtype.kind == "O"
     plain = values.astype(str) if is_text else values
     levels = np.unique(plain)
@@ -299,6 +368,12 @@ def distal(
     if column.categorical or values.dtype.kind in "OUSb" or levels.size == 2:
         if levels.size < 2:
             raise ValueError("outcome is the same everywhere")
+        if levels.size > max(FEW_LEVELS, len(plain) // 2):
+            raise ValueError(
+                f"outcome is read as categories and has {levels.size} of them in {len(plain)}"
+                f" {'rows' if result.rows.groups is None else 'groups'}, such as"
+                f" {levels[0].item()!r}; give numbers, or fewer categories"
+            )
         z = (plain[:, None] == levels).astype(np.float64)
         columns = tuple(f"P({level})" for level in levels.tolist())
         structure: Structure = (Means if method == "bch" else Levels)(z, columns, k)
@@ -323,27 +398,55 @@ def covariates(result: Fitted, X: ArrayLike | TableLike, method: str, assignment
     """Classes by covariates, see `MoEResults.covariates`."""
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
-    inputs = read_inputs(X)
-    rows, n = inputs.matrix, len(result.rows.y)
-    complete_rows = result.rows.kept
-    if complete_rows is not None and len(rows) == n + result.rows.dropped:
-        rows = rows[complete_rows]
-    elif len(rows) != n:
-        raise ValueError(f"X must have one row per row of the fit, {n}, got {len(rows)}")
-    else:
-        check_aligned({"the rows of the fit": result._inputs().table, "X": inputs.table})
-    values = _unit_values(result, step, "X", rows)
+    given = as_table("X", X)
+    n_given = len(as_plain_array("X", X)) if given is None else given.n_rows
+    rows, index = result.rows, None if given is None else given.index
+    n = len(rows.y)
+    if rows.groups is None and n_given not in (n, n + rows.dropped):
+        raise ValueError(f"X must have one row per row of the fit, {n}, got {n_given}")
+    places = places_of_units(rows, "X", n_given, index)
+    # Rows that the fit has left out may lack values here, too.
+    inputs = read_inputs(as_plain_array("X", X)[places] if given is None else given.at(places))
+    values = _unit_values(result, step, "X", inputs.matrix)
     centre, unit = values.mean(axis=0), values.std(axis=0)
     names = inputs.features or tuple(f"x[{j}]" for j in range(values.shape[1]))
     if np.any(unit == 0.0):
         raise ValueError(f"X: column {names[int(np.argmin(unit))]!r} is constant")
     phi = np.column_stack([np.ones(len(values)), (values - centre) / unit])
-    structure = Logit(phi, ("Intercept", *map(str, names)), k)
+    structure = Logit.of(phi, ("Intercept", *map(str, names)), k, step.weight)
     back = np.diag(np.append(1.0, 1.0 / unit))
     back[0, 1:] = -centre / unit
     scale = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
     title = f"Log-odds of classes against class {k} by covariates"
     return _report(result, step, structure, method, assignment, title, scale)
+
+
+def _undetermined(third: _ThirdStep, tables: FloatArray, beta: FloatArray) -> np.ndarray:
+    """Reported coefficients (r,) without a finite or unique value; warns of them as a fit does."""
+    structure = third.structure
+    if not isinstance(structure, Logit):
+        return np.zeros(len(structure.names), dtype=bool)
+    names = structure.columns
+    if structure.aliased.any():
+        related = [name for name, one in zip(names, structure.aliased, strict=True) if one]
+        warn_caller(
+            f"X: columns {', '.join(related)} are linear functions of each other: the data do not"
+            " determine their coefficients separately (no standard error). Remove one of the"
+            " columns",
+            AliasedWarning,
+        )
+    diverge = third.separation(beta, tables)
+    if diverge.any():
+        each: list[bool] = diverge.reshape(-1, len(names)).any(axis=0).tolist()
+        columns = [name for name, one in zip(names[1:], each[1:], strict=True) if one]
+        warn_caller(
+            "the likelihood of the third step has no finite maximum: the classes are separated by"
+            f" column{'s' * (len(columns) > 1)} {', '.join(columns) or names[0]}, whose"
+            " coefficients diverge (no standard error). Leave the column out, or report a table of"
+            " the classes by it",
+            SeparationWarning,
+        )
+    return np.tile(structure.aliased, structure.n_classes - 1) | diverge
 
 
 def _errors(covariance: FloatArray) -> FloatArray:
@@ -373,6 +476,9 @@ def _report(
     both, known = (
         matrix @ outward @ V @ outward.T @ matrix.T for V in third.covariance(beta, tables)
     )
+    lost = _undetermined(third, tables, beta)
+    for one in (both, known):
+        one[lost], one[:, lost] = np.nan, np.nan
     value = matrix @ structure.report(beta) + shift
     index = pd.MultiIndex.from_tuples(structure.names, names=["class", "term"])
     params, bse = pd.Series(value, index), pd.Series(_errors(both), index)
@@ -416,4 +522,6 @@ def _report(
 
 
 def _wald(gap: FloatArray, covariance: FloatArray) -> float:
+    if not np.isfinite(covariance).all():
+        return float("nan")  # of coefficients without a finite or unique value
     return float(gap @ np.linalg.pinv(covariance, hermitian=True) @ gap)

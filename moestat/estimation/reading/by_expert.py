@@ -57,10 +57,11 @@ def combined(formulas: Mapping[Any, str], columns: Sequence[str]) -> Combined:
     response = _same(parsed_formulas, "response", [one.response for one in parsed_formulas])
     gates = [set(one.parts[1]) for one in parsed_formulas if one.has_gate]
     _same(parsed_formulas, "part of the gate", gates)
-    groups = _same(
-        parsed_formulas, "groups", [one.groups for one in parsed_formulas if one.has_gate]
-    )
-    offset = _same(parsed_formulas, "offset", [one.parts[2:] for one in parsed_formulas])
+    # Groups and an offset belong to all experts: one formula with them says so for all.
+    labels = [one.groups for one in parsed_formulas if one.groups is not None]
+    groups = _same(parsed_formulas, "groups", labels)
+    offsets = [one.parts[2:] for one in parsed_formulas if one.parts[2:]]
+    offset = _same(parsed_formulas, "offset", offsets) or ()
     parts = tuple(one.parts[0] for one in parsed_formulas)
     terms = list(dict.fromkeys(term for part in parts for term in part if term != ONE))
     right_side = [*map(_term, terms), *(f"offset{text}" for (((_, text),),) in offset)]

@@ -27,6 +27,7 @@ __all__ = [
     "check_aligned",
     "check_missing",
     "column_names",
+    "index_of",
     "is_missing",
     "is_table",
     "levels_of_arrow",
@@ -385,6 +386,11 @@ def _has_index(given: object) -> bool:
     """Whether this is a frame or series of pandas, or one like it."""
     known = hasattr(given, "iloc") or isinstance(given, Table)
     return known and hasattr(getattr(given, "index", None), "equals")
+
+
+def index_of(given: object) -> Any:
+    """The index of a frame or series of pandas; None of anything else."""
+    return given.index if _has_index(given) else None  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def check_aligned(given: Mapping[str, Any]) -> None:

@@ -25,7 +25,10 @@ from moestat.estimation.data.groups import (
     encoded_rows,
     shares_in_groups,
 )
-from moestat.estimation.data.rows import read_groups_of_new, read_rows
+from moestat.estimation.data.rows import (
+    read_groups_of_new,
+    read_rows,
+)
 from moestat.estimation.fit.delta import of_experts
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.inference.covariance import AtInputs

@@ -619,8 +619,10 @@ class MoEResults(Pictures):
         ----------
         outcome : array_like of shape (n,)
             The external variable.  Strings, truth values, a categorical column, or numbers with
-            only two distinct values are treated as categories.  In a fit with groups the variable
-            must be the same for all rows of a group.
+            only two distinct values are treated as categories; objects that are numbers, such as
+            ``decimal.Decimal``, are numbers.  Rows that the fit has left out may be among them.  In
+            a fit with groups the variable must be the same for all rows of a group, or has one
+            value for each group: in ascending order of the labels, or with these as index.
         method : {"bch", "ml", "two-step"}
             "bch" uses weights that correct the classification errors and is valid for any
             distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the
@@ -671,8 +673,7 @@ class MoEResults(Pictures):
         Parameters
         ----------
         X : array_like or table of shape (n, d)
-            The numeric external variables.  In a fit with groups they must be the same for all
-            rows of a group.
+            The numeric external variables, of rows or groups as the outcome of `distal`.
         method : {"ml", "bch", "two-step"}
             The same as in `distal`.
         assignment : {"modal", "proportional"}
@@ -690,6 +691,9 @@ class MoEResults(Pictures):
 
         Notes
         -----
+        Columns that are linear functions of each other raise an `AliasedWarning`, columns that
+        separate the classes a `SeparationWarning`; their coefficients have no standard error.
+
         The estimating equations are those of Vermunt (2010), eq. (15), and Bakk and Kuha (2018),
         eq. (6).  The corresponding one-step estimate is a fit whose gate uses these variables,
         through ``gate_inputs=`` or the second part of a formula.

@@ -189,6 +189,11 @@ class Reader:
         rows = _read_block(family.likelihood, block, family.n_features, self.features)
         return np.flatnonzero(rows.used), rows.groups
 
+    def count(self, block: Block) -> int:
+        """Number of all rows of a block."""
+        family = self.family
+        return _read_block(family.likelihood, block, family.n_features, self.features).used.size
+
     def encode_sample(self, rows: SampledRows) -> Sample:
         """The rows of the random sample, encoded."""
         used = np.ones(rows.keys.size, bool)

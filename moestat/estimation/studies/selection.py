@@ -358,6 +358,9 @@ def select(
     group are more similar than the chosen fit explains, and compares the fit with normal experts
     that have random intercepts; the warning is a `DependentRowsWarning`.
 
+    With ``missing="drop"`` all formulas are fitted to the rows that are complete for all of them;
+    if one alone could use more, a `DroppedRowsWarning` has the number of rows left out.
+
     After an interrupt (Ctrl-C), the function issues an `InterruptedWarning` and returns the fits so
     far.
 
@@ -456,10 +459,6 @@ def select(
             if not results:
                 raise
             warn_caller(f"interrupted: {len(results)} of {len(keys)} fits", InterruptedWarning)
-    if len({result.nobs for result in results.values()}) > 1:
-        raise ValueError(
-            "missing: the formulas leave out different rows, so their fits cannot be compared"
-        )
     table = _Columns({name: np.array([row[name] for row in entries]) for name in _COLUMNS})
     selection = Selection(results, table, criterion, tuple(keys[len(results) :]))
     _warn_of_choice(selection)

@@ -11,6 +11,7 @@ from moestat.base.door import door
 from moestat.base.types import Seed, TableLike
 from moestat.base.validate import as_generator, positive_int
 from moestat.estimation.data.random_terms import effects_of_formula
+from moestat.estimation.fitting.fit_formula import shared_source
 from moestat.estimation.reading.parse import Parsed, Term, parsed
 from moestat.estimation.reading.table import column_names
 from moestat.estimation.results.results import MoEResults
@@ -98,6 +99,9 @@ def stepwise(
         )
     largest = parsed(formula, columns)
     current = _start(largest, None if start is None else parsed(start, columns), start)
+    # All steps leave out the same rows.
+    smallest = _text(largest, (frozenset(), frozenset()))
+    data = shared_source([formula, smallest], data, family, options)
     generator, everything = as_generator(rng), _terms_of(largest)
     results: dict[Key, MoEResults] = {}
     columns_of: dict[str, list[float]] = {}
