@@ -36,7 +36,8 @@ def make_starts(
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by truth-centred starts.
     fitted : Family, optional
-        The family that is fitted: needed by given starts, and by noise by block.
+        The family that is fitted: needed by given starts, and by noise by block; rules that it
+        does not have are then refused.
 
     Returns
     -------
@@ -47,7 +48,8 @@ def make_starts(
     Raises
     ------
     ValueError
-        If a key or block is unknown, a count negative, no start remains, or the truth is missing.
+        If a key or block is unknown, a count negative, no start remains, the truth is missing, or
+        the fitted family does not have a rule.
 
     Examples
     --------
@@ -96,6 +98,9 @@ def make_starts(
                     start.check_blocks(fitted)
                 rules.append(start)
     rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
+    for rule in rules:
+        if fitted is not None and isinstance(rule, ClusterStarts):
+            rule.check_family(fitted)
     return rules
 
 
