@@ -16,11 +16,13 @@ from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in, short
 from moestat.rates.bounds import (
     EXACT,
+    EXPONENTS,
     TOO_WIDE,
     UNDECIDED,
     BoundVerdict,
     judge_bound,
-    theory_slopes,
+    logarithmic_slope,
+    margin_of,
 )
 from moestat.rates.regression import (
     Groups,
@@ -89,9 +91,13 @@ class RateResult:
     theory : float or None
         Predicted exponent.
     theory_slopes : (float, float)
-        Slopes of ``n^theory`` over these sizes without and with the theorem's power of log n.
+        Slopes of ``n^theory`` without and with the theorem's power of log n, by this regression:
+        the same sizes and weights.
     theory_p_value : float
         p-value of a slope between these two, for this curve alone; see `holm` for several curves.
+    theory_margin : float
+        Half-width of an interval up to which it tells the predicted exponent from the next one;
+        NaN without a prediction.
     """
 
     slope: float
@@ -113,6 +119,7 @@ class RateResult:
     theory: float | None = None
     theory_slopes: tuple[float, float] = (math.nan, math.nan)
     theory_p_value: float = math.nan
+    theory_margin: float = math.nan
 
     @property
     def consistent_with_theory(self) -> bool | None:
@@ -128,7 +135,7 @@ class RateResult:
     def bound(self) -> BoundVerdict:
         """How the slope compares with the predicted rate, in words such as "this exponent"."""
         ends = (math.nan, math.nan) if self.theory is None else self.interval
-        return judge_bound(ends, self.theory_slopes)
+        return judge_bound(ends, self.theory_slopes, self.theory_margin)
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready fields, NaN as None, with ``consistent_with_theory``.
@@ -289,6 +296,7 @@ def fit_rate(
     loss: ArrayLike,
     *,
     theory: float | None = None,
+    alternatives: Sequence[float] = EXPONENTS,
     n_bootstrap: int = 1000,
     rng: Seed = None,
 ) -> RateResult:
@@ -304,6 +312,10 @@ def fit_rate(
         Predicted exponent of n, such as -0.5, to compare with the interval; a theorem's rate is
         that of ``(log n / n)^0.5``, and slopes between those with and without the logarithm count
         as predicted.
+    alternatives : sequence of float
+        Exponents that the predicted one is to be told from: an interval that is wider than half the
+        gap to the nearest of them, to either side, is "too wide"; those of the theorems, 0, -1/12,
+        -1/8, -1/6, -1/4 and -1/2, by default.
     n_bootstrap : int
         Number of bootstrap resamples; 0 for none.
     rng : numpy.random.Generator, int or None
@@ -345,7 +357,14 @@ def fit_rate(
     >>> round(rate.slope, 1), rate.consistent_with_theory
     (-0.5, True)
     """
-    return rate_at(Sizes.of(n), loss, theory=theory, n_bootstrap=n_bootstrap, rng=rng)
+    return rate_at(
+        Sizes.of(n),
+        loss,
+        theory=theory,
+        alternatives=alternatives,
+        n_bootstrap=n_bootstrap,
+        rng=rng,
+    )
 
 
 @dataclass(frozen=True)
@@ -369,6 +388,7 @@ def rate_at(
     loss: ArrayLike,
     *,
     theory: float | None = None,
+    alternatives: Sequence[float] = EXPONENTS,
     n_bootstrap: int,
     rng: Seed = None,
 ) -> RateResult:
@@ -377,16 +397,22 @@ def rate_at(
     Sums are computed on one thread, so that results do not depend on the number of processors.
     """
     with ONE_THREAD:
-        return _rate_at(sizes, loss, theory, n_bootstrap, rng)
+        return _rate_at(sizes, loss, theory, alternatives, n_bootstrap, rng)
 
 
 def _rate_at(
-    sizes: Sizes, loss: ArrayLike, theory: float | None, n_bootstrap: int, rng: Seed
+    sizes: Sizes,
+    loss: ArrayLike,
+    theory: float | None,
+    alternatives: Sequence[float],
+    n_bootstrap: int,
+    rng: Seed,
 ) -> RateResult:
     log_n, distinct, first, group = sizes.log_n, sizes.distinct, sizes.first, sizes.group
     log_loss = np.log(positive("loss", loss, log_n.size))
     if theory is not None:
         theory = real_in("theory", theory)
+    others = as_floats("alternatives", alternatives, (None,)).tolist()
     n_bootstrap = positive_int("n_bootstrap", n_bootstrap, 0, _MOST_RESAMPLES)
     generator = as_generator(_SEED if rng is None else rng)
     if distinct.size < 2:
@@ -411,9 +437,10 @@ def _rate_at(
     )
 
     df = x.size - 2
-    slopes, p_value = (math.nan, math.nan), math.nan
+    slopes, p_value, margin = (math.nan, math.nan), math.nan, math.nan
     if theory is not None:
-        slopes = theory_slopes(theory, float(distinct[0]), float(distinct[-1]))
+        margin = margin_of(theory, others)
+        slopes = theory, logarithmic_slope(theory, log_n[first], weights_at * log_losses.count)
         p_value = t_p_value(slope - min(max(slope, slopes[0]), slopes[1]), error, df)
     return RateResult(
         slope=slope,
@@ -430,6 +457,7 @@ def _rate_at(
         theory=theory,
         theory_slopes=slopes,
         theory_p_value=p_value,
+        theory_margin=margin,
     )
 
 

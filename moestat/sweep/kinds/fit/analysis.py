@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
+from moestat.rates.bounds import EXPONENTS
 from moestat.rates.rate import RateResult, Sizes, fit_rate, rate_at
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather
 from moestat.sweep.kinds.fit.replication import Replication, entering_cells, replication
@@ -24,6 +26,8 @@ ABSORBED = "no error but rounding, as where a translation absorbs it"
 
 CELL_KINDS = ("exact", "over")
 """Voronoi cells by their size: one fitted atom (exact-specified), several (over-specified)."""
+SIZES = (1, 2, 3)
+"""Numbers of fitted atoms in a Voronoi cell for which tables have a slope of their own."""
 ROUNDING = 1e-12
 """An error of parameters up to here is that of arithmetic: a translation absorbs the rest."""
 
@@ -96,6 +100,10 @@ class CurveSummary:
         ``mass``, each block (the largest unweighted error) and ``expert`` (sup norm).  One value
         per replicate, the mean over its cells of that kind; replicates without such a cell do
         not count.  A kind that no replicate has is left out.
+    atoms : mapping of int to Exponent
+        For each number of fitted atoms in `SIZES` the rate of the error of the atoms in cells of
+        that many: the largest error of a block, in the mean over a replicate's cells of that size.
+        A size that no replicate has is left out.
     evidence : Evidence
         What the certificates say, over all estimates.
     verdict : Verdict
@@ -123,6 +131,7 @@ class CurveSummary:
     note: str
     also: dict[str, Exponent]
     cell_errors: dict[str, dict[str, Exponent]]
+    atoms: dict[int, Exponent]
     evidence: Evidence = field(repr=False)
     verdict: Verdict
 
@@ -185,7 +194,8 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     done, used = cells.where(cells.done), entering_cells(curve, cells)
     doubtful = done.where(~done.certified)
     sizes = Sizes.of(used.n)
-    loss = _rate(sizes, used.loss, curve.theory)
+    others = EXPONENTS if curve.alternatives is None else curve.alternatives
+    loss = _rate(sizes, used.loss, curve.theory, others)
     also = {label: f"also {label}" for label in map(loss_label, curve.also)}
     columns = read_columns(store, done, _columns_of)
     evidence = _evidence(store, done, columns)
@@ -231,6 +241,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
             for label, name in also.items()
         },
         cell_errors=_cell_rates(used, sizes, values),
+        atoms=_atom_rates(used, sizes, values),
         evidence=evidence,
         verdict=Verdict(),
     )
@@ -307,6 +318,18 @@ def _cell_rates(used: Cells, sizes: Sizes, columns: Columns) -> dict[str, dict[s
     return rates
 
 
+def _atom_rates(used: Cells, sizes: Sizes, columns: Columns) -> dict[int, Exponent]:
+    """Rate of the error of the atoms in cells of each size; no size that no estimate has."""
+    rates: dict[int, Exponent] = {}
+    for size in SIZES:
+        errors = columns.take(f"atoms {size}")
+        has_cells = ~np.isnan(errors)
+        if has_cells.any():
+            at = sizes if has_cells.all() else Sizes.of(used.n[has_cells])
+            rates[size] = _cell_rate(at, errors[has_cells])
+    return rates
+
+
 def _cell_rate(sizes: Sizes, errors: FloatArray) -> Exponent:
     """The rate of an error; none where all of it is rounding."""
     if errors.size and np.all(np.abs(errors) <= ROUNDING):
@@ -339,6 +362,14 @@ def _means_of(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
         for name, path in paths.items():
             total = np.where(chosen, over_cells(*path), 0.0).sum(axis=0)
             means[f"{kind} error {name}"] = total / np.maximum(count, 1)
+    blocks = shape.entries(LOSSES, "cells", 0, "errors")
+    if blocks:
+        worst = np.fmax.reduce([over_cells("errors", name) for name in blocks])
+        for size in SIZES:
+            chosen = sizes == size
+            count = chosen.sum(axis=0)
+            total = np.where(chosen, worst, 0.0).sum(axis=0)
+            means[f"atoms {size}"] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return means
 
 
@@ -352,13 +383,20 @@ def _exponent(
 
 
 def _rate(
-    sizes: Sizes, values: FloatArray, theory: float | None = None, n_bootstrap: int = _RESAMPLES
+    sizes: Sizes,
+    values: FloatArray,
+    theory: float | None = None,
+    alternatives: Sequence[float] = EXPONENTS,
+    n_bootstrap: int = _RESAMPLES,
 ) -> Exponent:
     """The rate of a value over the cells."""
     count = sizes.distinct.size
     if count < 2:
         return Exponent(None, f"estimates at {count} of the 2 or more sample sizes it takes")
     try:
-        return Exponent(rate_at(sizes, values, theory=theory, n_bootstrap=n_bootstrap))
+        rate = rate_at(
+            sizes, values, theory=theory, alternatives=alternatives, n_bootstrap=n_bootstrap
+        )
+        return Exponent(rate)
     except ValueError as error:
         return Exponent(None, str(error))

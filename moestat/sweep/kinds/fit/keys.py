@@ -52,6 +52,7 @@ CURVE = (
         default=True,
     ),
     Key("theory", "number", "Slope that a theorem states; at most 0."),
+    Key("alternatives", "array", "Slopes that theory is told from; the theorems' by default."),
     Key("published", "number", "Slope that a paper reports; shown only."),
     Key("panel", "string", "Curves of one panel share axes.", default=""),
     Key("note", "string", "What a reader should know.", default=""),

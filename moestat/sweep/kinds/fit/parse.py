@@ -181,7 +181,24 @@ def _curve(position: int, values: object, truths: Mapping[str, Truth]) -> Curve:
     values_of_keys["starts"] = (
         _STARTS if values_of_keys["starts"] is None else values_of_keys["starts"]
     )
+    values_of_keys["alternatives"] = _alternatives(table, values_of_keys)
     return Curve(**{**values_of_keys, "also": tuple(values_of_keys["also"])})
+
+
+def _alternatives(table: Table, values: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Slopes that the predicted one is told from."""
+    given = values["alternatives"]
+    if given is None:
+        return None
+    numbers = isinstance(given, list) and all(
+        isinstance(each, (int, float)) and not isinstance(each, bool) and -np.inf < each <= 0
+        for each in given
+    )
+    if not numbers or not given:
+        raise table.error("alternatives", f"must be a list of slopes <= 0, got {short_text(given)}")
+    if values["theory"] is None:
+        raise table.error("alternatives", "needs theory, too")
+    return tuple(map(float, given))
 
 
 def _losses_that_fit(fitted: Family) -> str:

@@ -24,6 +24,7 @@ Regression error: slope of the distance of the fitted regression function to the
 of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
 log-likelihood of the best; below 100% these are local least-squares estimates."""
 _NEEDED = "n for 0.1"
+_LOG_LOG = "on log(log n / n)"
 _TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", _NEEDED, "null directions")
 _TRUTH_NOTE = """\
 The expected information of one sample at each truth (pinned coordinates left out): its smallest
@@ -41,7 +42,9 @@ Slopes are fitted to log loss against log n by weighted least squares; brackets 
 (HC3 covariance, t quantiles). Only certified fits enter, except in curves marked {_DAGGER}.
 Published slopes are shown and used for nothing. Shares are of the fits that did not fail; a fit
 with an empty cell leaves a true atom without a fitted one. Beside the slope stands the sample size
-that its truth needs before an asymptotic rate can be seen ("Truths").
+that its truth needs before an asymptotic rate can be seen ("Truths"). The slope {_LOG_LOG} is
+that on the theorems' scale, where n^(-1/2) with its logarithm is 0.50. Cells of 1, 2, 3: slopes of
+the error of the atoms in Voronoi cells of that many fitted atoms, the largest error of a block.
 
 The sentence under each curve follows from its numbers, before rounding, by one rule:
 
@@ -50,8 +53,9 @@ The sentence under each curve follows from its numbers, before rounding, by one 
   interval;
 - a published slope is *inside* or *outside* the interval of the measured one;
 - a prediction is an upper bound with a power of log n, so that two slopes belong to it, without and
-  with the logarithm at these sizes: a curve is *not slower than the bound* if its interval reaches
-  or lies below them, *of this exponent* if it holds one between them, *faster than the bound*,
+  with the logarithm, by the same regression, sizes and weights: a curve is *not slower than the
+  bound* if its interval reaches or lies below them, *of this exponent* if it holds one between them
+  and is at most half the gap to the next exponent wide to either side, *faster than the bound*,
   which refutes nothing, if it lies below both. All curves considered a slope is *slower* or
   *faster* if the test of it has p < {LEVEL:g} after adjustment for the number of curves (Holm): of
   twenty reports whose predictions all hold, no more than one says so of any curve;
@@ -175,6 +179,7 @@ _COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
     "published": lambda summary: _stated(summary.curve.published),
     "measured": lambda summary: "none" if summary.rate is None else measured(summary.rate),
     "theory": lambda summary: _stated(summary.curve.theory),
+    _LOG_LOG: lambda summary: _log_log(summary.rate),
     "certified": lambda summary: share(summary.certified, summary.done),
     "on a bound": lambda summary: share(summary.on_bound, summary.done),
     "failed": lambda summary: str(summary.failed),
@@ -193,9 +198,21 @@ _REGRESSION_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
 def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
     """The main table as plain text, its head first."""
     regression = any(map(_is_regression, summaries))
-    columns = _COLUMNS | (_REGRESSION_COLUMNS if regression else {})
+    columns = _COLUMNS | _size_columns(summaries) | (_REGRESSION_COLUMNS if regression else {})
     rows = [[cell(summary) for cell in columns.values()] for summary in summaries]
     return [list(columns), *rows]
+
+
+def _size_columns(
+    summaries: Sequence[CurveSummary],
+) -> dict[str, Callable[[CurveSummary], str]]:
+    """One column for each number of fitted atoms that some curve has in a Voronoi cell."""
+
+    def column(size: int) -> Callable[[CurveSummary], str]:
+        return lambda summary: _cell(summary.atoms[size]) if size in summary.atoms else _DASH
+
+    seen = {size for summary in summaries for size in summary.atoms}
+    return {f"cells of {size}": column(size) for size in sorted(seen)}
 
 
 def _main_table(summaries: Sequence[CurveSummary], needed: Mapping[str, str]) -> str:
@@ -277,8 +294,17 @@ def _shape_rows(rate: RateResult, pre_asymptotic: bool) -> Iterable[tuple[str, s
             f"{rounded(rate.last_slope)} [{rounded(low)}, {rounded(high)}]",
         )
     if not math.isnan(rate.log_log_error):
-        slope = f"{rounded(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {rounded(rate.log_log_error)}"
-        yield "slope on log(log n / n)", slope
+        yield f"slope {_LOG_LOG}", _log_log(rate)
+
+
+def _log_log(rate: RateResult | None) -> str:
+    """The slope on the theorems' scale, where a parametric rate is +1/2, with its error."""
+    if rate is None or math.isnan(rate.log_log_slope):
+        return _DASH
+    slope = rounded(rate.log_log_slope)
+    if math.isnan(rate.log_log_error):
+        return slope
+    return f"{slope} \N{PLUS-MINUS SIGN} {rounded(rate.log_log_error)}"
 
 
 def _exponents(summary: CurveSummary) -> list[str]:
@@ -366,6 +392,7 @@ _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     ">": "\\textgreater{}",
     _DAGGER: "$^\\dagger$",
     _DASH: "--",
+    "\N{PLUS-MINUS SIGN}": "$\\pm$",
 }
 
 

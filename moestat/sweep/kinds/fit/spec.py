@@ -26,7 +26,7 @@ REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 
 _COUNTS = "; a lattice design takes counts in place of rows"
-_WORDS = ("theory", "published", "panel", "note")
+_WORDS = ("theory", "alternatives", "published", "panel", "note")
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class Curve:
     # Whether only certified fits enter the rate.  False replays a published procedure.
     require_certificate: bool = True
     theory: float | None = None  # slope that the literature states
+    # Slopes that an interval has to tell it from; None for the exponents of the theorems.
+    alternatives: tuple[float, ...] | None = None
     panel: str = ""  # curves of one panel share the axes of a figure
     # Slope that a paper reports; shown beside the measured one, never used.
     published: float | None = None
