@@ -100,7 +100,9 @@ def main() -> None:
     table = markdown([row_of(law, repeats) for law in LAWS])
     print(table)
     if repeats >= 3000:
-        head = f"# Words of verdicts on laws with a known rate\n\n{repeats:,} repeats of each law.\n"
+        head = (
+            f"# Words of verdicts on laws with a known rate\n\n{repeats:,} repeats of each law.\n"
+        )
         path = Path(__file__).with_name("results") / "verdict_words.md"
         path.write_text(f"{head}\n{table}\n", "utf-8")
 

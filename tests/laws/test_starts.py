@@ -11,6 +11,7 @@ import pytest
 from moestat import starts
 from moestat.estimation.data import Data
 from moestat.estimation.jobs import FitJob
+from moestat.estimation.maximum import MaximumStarts
 from moestat.estimation.running import RunningFit
 from moestat.solvers.driver import Cores
 from tests.kinds import (
@@ -87,3 +88,22 @@ def test_every_start_rule_draws_or_is_refused_by_its_name(kind):
         else:
             starts.make_starts({name: 2}, truth, theta[: truth.n_params], family)
     assert bool(refused) == family.is_regression
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_race_for_the_maximum_is_run_for_every_family(kind):
+    rng = np.random.default_rng(1)
+    family = make(kind, 3, 1, 3)
+    truth = family.with_experts(2)
+    theta = truth.feasible(truth.pin(random_theta(truth, rng)))
+    X, y = rng.normal(size=(120, 1)), random_response(family, rng, 120)
+    if family.likelihood.support is not None:
+        y[:3] = [1, 2, 3]
+    job = FitJob(family, Data.of(family, X, y), rng=0)
+    problem = RunningFit.in_own_box(job, Cores(1)).original
+    found = MaximumStarts(truth, theta, count=5, near=2).race(problem, rng)
+    assert found.points.shape == (len(found.counts), family.n_params)
+    assert np.all(np.isfinite(found.points))
+    assert np.all((found.points >= family.lower) & (found.points <= family.upper))
+    assert sum(found.counts) + found.lower == len(found.ends) == 7
+    assert not np.isnan(found.ends).any()

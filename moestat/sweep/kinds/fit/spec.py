@@ -10,7 +10,8 @@ from typing import Any
 
 from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
-from moestat.estimation.starts import StartRule, make_starts
+from moestat.estimation.maximum import make_sweep_starts
+from moestat.estimation.starts import StartRule
 from moestat.model.axes import family
 from moestat.model.designs import Design, Lattice
 from moestat.model.family import Family
@@ -254,7 +255,7 @@ class Spec(SweepSpec[Curve]):
         """The start rules of `curve`."""
         truth = self.truths[curve.truth]
         fitted = self.fitted_family(curve)
-        return make_starts(dict(curve.starts), truth.family, truth.theta, fitted)
+        return make_sweep_starts(dict(curve.starts), truth.family, truth.theta, fitted)
 
 
 def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
