@@ -24,6 +24,7 @@ from scipy.special import expit
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
+from moestat.estimation.higher import expected_distinct
 from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
 from moestat.estimation.runs import RunEnd, group_by_height, run_starts
 from moestat.estimation.starts import (
@@ -42,7 +43,14 @@ from moestat.solvers.driver import drive
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
 from moestat.solvers.rules import NEWTON_STEPS
 
-__all__ = ["NEAR", "Finalists", "MaximumStarts", "judge", "make_sweep_starts"]
+__all__ = [
+    "NEAR",
+    "Finalists",
+    "MaximumStarts",
+    "covariates",
+    "judge",
+    "make_sweep_starts",
+]
 
 NEAR = "near truth"
 """Name of the best start of a race near the truth."""
@@ -61,10 +69,12 @@ _ROWS = 200
 _FLATTEST = 3
 """Number of directions of least curvature that a start may move along: copies of an atom part in
 as many ways as the atom has parameters, and the flattest ones are where the likelihood rises."""
-_COEFFICIENTS = (-2.731, 1.645, -3.871)
-"""Of the probability of a higher maximum: of 1, of the logarithm of the number of heights that the
-runs came to, and of the share of further runs that reached the best.  `benchmarks/sweep_starts.py`
-fits them to over-specified cells of six families, half of which it holds out."""
+_RUNS = 13
+"""Runs of a race with the default numbers of starts."""
+_COEFFICIENTS = (-2.731, 1.645, -3.871, 0.0)
+"""Coefficients of the probability of a higher maximum, those of `covariates`:
+`benchmarks/sweep_starts.py` fits them to over-specified cells of six families after one race and
+after two, half of which it holds out."""
 _DRAWS = 64
 """Random predictors from which typical sizes are known to a tenth."""
 _FARTHEST, _FINE = 60.0, 0.01
@@ -90,12 +100,23 @@ def judge(races: Sequence[Finalists], best: Solution, near: Solution) -> Solutio
     That is how far it is above the solution near the truth, and the probability of a higher one.
     """
     heights = [height for race in races for height in race.ends]
-    counts = group_by_height([RunEnd(best.theta, height) for height in heights])[1]
-    covariates = 1.0, math.log(len(counts)), (counts[0] - 1.0) / (len(heights) + 1.0)
-    chance = 1.0 / (1.0 + math.exp(-float(np.dot(_COEFFICIENTS, covariates))))
+    chance = 1.0 / (1.0 + math.exp(-float(np.dot(_COEFFICIENTS, covariates(heights)))))
     above = float(best.log_likelihood - near.log_likelihood)
     certificate = replace(best.certificate, above_near_truth=above, p_higher=chance)
     return replace(best, certificate=certificate)
+
+
+def covariates(heights: Sequence[float]) -> FloatArray:
+    """The covariates of the probability of a higher maximum than the highest of some runs.
+
+    They are 1, the logarithm of the expected number of heights that 13 of the runs come to, the
+    share of further runs that reached the best one, and the logarithm of the number of runs, in
+    units of 13.
+    """
+    counts = group_by_height([RunEnd(np.empty(0), height) for height in heights])[1]
+    distinct, n_runs = expected_distinct(counts, _RUNS), len(heights)
+    share = (counts[0] - 1.0) / (n_runs + 1.0)
+    return np.array([1.0, math.log(distinct), share, math.log(n_runs / _RUNS)])
 
 
 @doors
@@ -169,7 +190,8 @@ class MaximumStarts:
         close, far = (run_starts(problem, points, _STEPS, self.threads) for points in starts)
         # The best near the truth goes on in any case: heights are compared with its own.
         others = sorted([*close[1:], *far], key=lambda run: -run.height)
-        kept = -(-(len(others) + 1) // _KEPT)
+        # Short least-squares runs, of steps without Hessians, say nothing of where they end.
+        kept = len(others) if problem.family.is_regression else -(-(len(others) + 1) // _KEPT)
         at = _distinct(others)[:kept]
         points = np.array([close[0].theta, *(others[i].theta for i in at)])
         near, *rest = self._finish(problem, points)

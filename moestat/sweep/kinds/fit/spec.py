@@ -269,16 +269,24 @@ def doubts(spec: AnySpec) -> list[str]:
     """Sentences about likely mistakes in a spec of any kind; usually none."""
     if not isinstance(spec, Spec):
         return []
+    alone = [curve.name for curve in spec.curves if len(spec.sizes_of(curve)) == 1]
+    notes = []
+    if alone:
+        notes.append(
+            "a slope needs two or more sample sizes, and a test of straightness three; curves with"
+            f" one, which can have no rate: {', '.join(alone)}"
+        )
     stopping = [
         curve.name
         for curve in spec.curves
         if curve.solver.get("name") == "em" and curve.require_certificate
     ]
     if not stopping:
-        return []
+        return notes
     return [
+        *notes,
         "EM seldom ends at a certified maximum, and uncertified fits are left out of rates; curves"
-        f" without require_certificate = false: {', '.join(stopping)}"
+        f" without require_certificate = false: {', '.join(stopping)}",
     ]
 
 
