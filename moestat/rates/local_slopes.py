@@ -21,6 +21,7 @@ from moestat.base.validate import as_floats, real_in
 from moestat.metrics.information import NullDirection
 from moestat.model.designs import Design
 from moestat.model.family import Family
+from moestat.rates.bounds import EXPONENTS
 from moestat.rates.rate import fit_rate, positive
 
 __all__ = [
@@ -34,9 +35,6 @@ __all__ = [
     "local_slopes",
     "null_part",
 ]
-
-EXPONENTS = (0.0, -1 / 12, -1 / 8, -1 / 6, -1 / 4, -1 / 2)
-"""The exponents of the theorems, and that of a plateau."""
 
 _NAMES = ("0", "-1/12", "-1/8", "-1/6", "-1/4", "-1/2")
 _LATE = 1e-4

@@ -68,9 +68,13 @@ class Certificate:
         balanced gradients come.
     p_higher : float or None
         Estimated probability that a higher maximum exists, computed from the results of the default
-        search.  None if it is not estimated: for other starts, one expert, least squares, posterior
-        modes, and fits of many data sets or of several numbers of experts, whose searches are
-        shorter.
+        search, or of the race of a sweep's over-specified fit.  None if it is not estimated: for
+        other starts, one expert, least squares, posterior modes, and fits of many data sets or of
+        several numbers of experts, whose searches are shorter.
+
+    above_near_truth : float or None
+        Log-likelihood minus that of the best run that began near the truth, where a sweep starts
+        from all over the box; None for other starts.
 
     Notes
     -----
@@ -112,6 +116,7 @@ class Certificate:
     kinks: int = 0
     reach: float = 1.0
     p_higher: float | None = None
+    above_near_truth: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
@@ -120,8 +125,9 @@ class Certificate:
         record["active"] = list(self.active)
         record["collapsed"] = list(self.collapsed)
         record["condition"] = self.condition if np.isfinite(self.condition) else None
-        if self.p_higher is None:
-            del record["p_higher"]
+        for name in ("p_higher", "above_near_truth"):
+            if record[name] is None:
+                del record[name]
         return record
 
 

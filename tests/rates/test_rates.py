@@ -154,19 +154,27 @@ def test_curvature_test_has_its_level_and_power():
     assert bent.curvature_p_value < 1e-3
 
 
-def test_the_last_slope_is_that_of_a_bent_curve_at_its_end():
-    n = np.repeat(np.geomspace(1e3, 1e6, 6), 3)
-    x = np.log(n)
-    rate = fit_rate(n, np.exp(-0.8 * x + 0.02 * x**2))
-    assert rate.last_slope == pytest.approx(-0.8 + 0.04 * np.log(1e6))
-    rng = np.random.default_rng(12)
+def test_the_last_slope_is_that_of_the_second_of_two_regimes():
+    sizes = np.geomspace(1e3, 1e6, 7)
+    n, turn = np.repeat(sizes, 10), sizes[3]
+    law = np.where(n < turn, n**-0.25 * turn**-0.25, n**-0.5)
+    assert fit_rate(n, law).last_slope == pytest.approx(-0.5)
     hits = 0
-    for _ in range(200):
-        rate = fit_rate(*curve(rng, curvature=0.02), n_bootstrap=0)
-        # curve() bends about the mean of log n.
-        end = -0.5 + 0.04 * (np.log(1e6) - np.log(np.geomspace(1e3, 1e6, 6)).mean())
-        hits += rate.last_interval[0] <= end <= rate.last_interval[1]
-    assert 0.90 <= hits / 200 <= 0.99
+    for seed in range(300):
+        noise = np.random.default_rng(seed).lognormal(0, 0.3, n.size)
+        low, high = fit_rate(n, law * noise, n_bootstrap=0).last_interval
+        hits += low <= -0.5 <= high
+    assert 0.92 <= hits / 300 <= 0.98
+
+
+def test_the_last_slope_is_that_over_the_largest_third_of_the_sizes():
+    n = np.repeat(np.geomspace(1e3, 1e6, 9), 3)
+    x = np.log(n)
+    loss = np.exp(-0.8 * x + 0.02 * x**2)
+    late = n >= np.unique(n)[-3]
+    own = np.polyfit(x[late], np.log(loss[late]), 1)[0]
+    assert fit_rate(n, loss).last_slope == pytest.approx(own)
+    assert np.isnan(fit_rate(n[:6], loss[:6]).last_slope)  # two sizes
 
 
 def test_monte_carlo_errors_of_the_bootstrap():

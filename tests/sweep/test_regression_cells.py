@@ -141,3 +141,9 @@ def test_a_report_shows_what_a_regression_truth_allows(tmp_path, noise):
     spectrum = information_spectrum(truth.family, truth.theta, spec.design, n_nodes=20, noise=noise)
     nulls = "; ".join(map(str, spectrum.null_directions)) or "none"
     assert row.endswith(f"| {spectrum.sample_size(0.1):.1e} | {nulls} |")
+
+
+def test_starts_that_regression_functions_do_not_have_are_refused_when_the_spec_is_read():
+    words = r"curve 'plain': starts: rule 'cluster' fits experts to shares of the samples"
+    with pytest.raises(SweepError, match=words):
+        parse_spec(SPEC.replace("truth = 1, noise = 0.05", "cluster = 2"))

@@ -172,7 +172,7 @@ def test_verdict_of_a_falling_loss(summaries):
     text = verdict(summary)
     assert text.startswith("The loss falls: slope -0.50 [-0.50, -0.50]; the published slope -0.3")
     assert "the published slope -0.3 is outside this interval" in text
-    said = "the bound has -0.50, with its logarithm -0.44: not slower than the bound, and of this"
+    said = "the bound has -0.50, with its logarithm -0.43: not slower than the bound, and of this"
     assert said in text
     assert "; in 25% of the fits all starts end at the best one." in text
     assert text.count(";") == 3

@@ -24,6 +24,7 @@ from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import HIGHER, SAME_HEIGHT
 from moestat.estimation.search.agreement import Agreement, on_threads
 from moestat.estimation.search.higher import probability_of_higher
+from moestat.estimation.search.maximum import NEAR, Finalists, MaximumStarts, judge
 from moestat.estimation.search.modes import ModeRecord, ModeSearch
 from moestat.estimation.search.options import SearchRule
 from moestat.estimation.search.runs import SearchRecord
@@ -55,6 +56,7 @@ class RunningFit:
     counts: list[int] = field(default_factory=list[int])
     lower: int = 0
     record: SearchRecord | ModeRecord | None = None
+    races: list[Finalists] = field(default_factory=list[Finalists])  # for the maximum
     risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
@@ -85,6 +87,9 @@ class RunningFit:
             if self.interrupted:
                 break
             n_seen = 0
+            if isinstance(rule, MaximumStarts):
+                self.add_finalists(rule.race(self.inner, rng))
+                continue
             if isinstance(rule, SearchRule):
                 n_seen = rule.rows(self.inner)
                 points = self.search(on_threads(rule, threads), self.inner, rng)
@@ -94,6 +99,15 @@ class RunningFit:
                 self.counts += [1] * len(points)
             self.add_starts(rule.name, points, replace(self.inner, seen=n_seen))
         LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
+
+    def add_finalists(self, found: Finalists) -> None:
+        """An iteration from each finalist of a race for the maximum."""
+        self.counts += found.counts
+        self.lower += found.lower
+        self.races.append(found)
+        known = replace(self.inner, seen=self.inner.data.size)
+        self.add_starts(NEAR, found.points[:1], known)
+        self.add_starts(MaximumStarts.name, found.points[1:], known)
 
     def search(self, rule: SearchRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
@@ -188,6 +202,8 @@ class RunningFit:
         labels, counts = [self.labels[j] for j in positions], [self.counts[j] for j in positions]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
         best = self.with_probability(best)
+        if self.races and f"{NEAR} 0" in labels:
+            best = judge(self.races, best, solutions[labels.index(f"{NEAR} 0")])
         doubts_of_fit: list[Doubt] = []
         if self.job.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)

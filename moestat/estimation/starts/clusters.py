@@ -54,8 +54,18 @@ class ClusterStarts:
         if self.threads is not None:
             positive_int("threads", self.threads)
 
+    def check_family(self, family: Family) -> None:
+        """Refuse a family without memberships: one that is fitted by least squares."""
+        if family.is_regression:
+            raise ValueError(
+                f"starts: rule {self.name!r} fits experts to shares of the samples, which a family"
+                f" fitted by least squares (gate {family.gate.name!r}) does not have; its rules are"
+                " 'random', 'split', 'truth', 'measure' and 'given'"
+            )
+
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
+        self.check_family(problem.family)
         scale, points = self.choose_rows(problem, rng)
         memberships = [self.memberships(points, problem.family, rng) for _ in range(self.count)]
         return self.fit_memberships(scale, memberships, rng)

@@ -139,10 +139,15 @@ class MeasureStarts(TruthStarts):
     name: str = "measure"
 
     def _atoms(self, family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
-        shared = atoms[cells]
-        if family.mass_column is not None:
-            shared[:, family.mass_column] -= np.log(np.bincount(cells)[cells])
-        return shared
+        return share_masses(family, atoms, cells)
+
+
+def share_masses(family: Family, atoms: FloatArray, cells: IntArray) -> FloatArray:
+    """Copies (k, C) of atoms (k*, C), one for each of the cells (k,), that share their masses."""
+    shared = atoms[cells]
+    if family.mass_column is not None:
+        shared[:, family.mass_column] -= np.log(np.bincount(cells)[cells])
+    return shared
 
 
 @doors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moestat.base.door import door
@@ -23,6 +23,7 @@ def make_starts(
     truth_family: Family | None = None,
     truth: FloatArray | None = None,
     fitted: Family | None = None,
+    more: Sequence[str] = (),
 ) -> list[StartRule]:
     """Start rules from their table in a spec.
 
@@ -36,7 +37,10 @@ def make_starts(
     truth_family, truth : Family and ndarray of shape (P*,), optional
         Needed by truth-centred starts.
     fitted : Family, optional
-        The family that is fitted: needed by given starts, and by noise by block.
+        The family that is fitted: needed by given starts, and by noise by block; rules that it
+        does not have are then refused.
+    more : sequence of str
+        Names of rules that the caller knows besides, for the message on an unknown one.
 
     Returns
     -------
@@ -47,7 +51,8 @@ def make_starts(
     Raises
     ------
     ValueError
-        If a key or block is unknown, a count negative, no start remains, or the truth is missing.
+        If a key or block is unknown, a count negative, no start remains, the truth is missing, or
+        the fitted family does not have a rule.
 
     Examples
     --------
@@ -70,7 +75,9 @@ def make_starts(
     known = (*centred, *others, "noise", "decay", "given")
     for key in options:
         if key not in known:
-            raise UnknownNameError(f"unknown start rule {short(key)}; known: {', '.join(known)}")
+            raise UnknownNameError(
+                f"unknown start rule {short(key)}; known: {', '.join([*known, *more])}"
+            )
     counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
         positive_int(f"starts: {key}", count, 0, MOST_FITS)
@@ -87,16 +94,24 @@ def make_starts(
         rules.append(GivenStarts(_given(options["given"], fitted)))
     for key, rule in centred.items():
         if counts[key]:
-            if truth_family is None or truth is None:
-                raise ValueError("starts: truth-centred starts need a truth")
             decay = options.get("decay", TruthStarts.decay)
             for noise in _distances(options.get("noise", TruthStarts.noise)):
-                start = rule(truth_family, truth, counts[key], noise, decay)
+                start = rule(*_known(truth_family, truth), counts[key], noise, decay)
                 if fitted is not None:
                     start.check_blocks(fitted)
                 rules.append(start)
     rules += [rule(counts[key]) for key, rule in others.items() if counts[key]]
+    for rule in rules:
+        if fitted is not None and isinstance(rule, ClusterStarts):
+            rule.check_family(fitted)
     return rules
+
+
+def _known(family: Family | None, truth: FloatArray | None) -> tuple[Family, FloatArray]:
+    """The truth that starts lie around."""
+    if family is None or truth is None:
+        raise ValueError("starts: truth-centred starts need a truth")
+    return family, truth
 
 
 def _given(tables: Any, fitted: Family | None) -> list[FloatArray]:

@@ -26,6 +26,9 @@ from moestat.sweep.cli._app import (
 from moestat.sweep.errors import SweepError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moestat.sweep.spec.plan import Cell
     from moestat.sweep.spec.protocol import AnySpec
     from moestat.sweep.store.record import Record
     from moestat.sweep.store.store import Store
@@ -138,7 +141,8 @@ def cell(
         _write_data(spec, key, data)
     logging.basicConfig()
     logging.getLogger(attempt.__module__).setLevel(logging.DEBUG)
-    record = run_cell(spec.text, find_cell(spec, key))
+    compute = run_cell if stored is None else _computes(stored)
+    record = compute(spec.text, find_cell(spec, key))
     same = None if stored is None else record.numbers == stored.numbers
     if as_json:
         show_json({**vars(record), "same_as_stored": same})
@@ -149,6 +153,18 @@ def cell(
             typer.echo(f"the store has {'the same' if same else 'OTHER'} numbers")
     if record.status == FAILED:
         raise typer.Exit(SOME_FAILED)
+
+
+def _computes(stored: Record) -> Callable[[str, Cell], Record]:
+    """What has computed a record: one pass, or two."""
+    from moestat.sweep.kinds.fit.doubts import has_second_pass
+    from moestat.sweep.run.cell import run_cell
+
+    if not has_second_pass(stored.certificate):
+        return run_cell
+    from moestat.sweep.kinds.fit.confirm import confirm_cell
+
+    return confirm_cell
 
 
 def _write_data(spec: AnySpec, key: str, path: Path) -> None:

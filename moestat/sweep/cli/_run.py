@@ -67,6 +67,14 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed cells again, too.")
     ] = False,
+    confirm: Annotated[
+        bool | None,
+        typer.Option(
+            "--confirm/--no-confirm",
+            help="A second pass with more starts for over-specified cells that may have missed"
+            " their maximum; by default for curves of which more than half may.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -81,8 +89,10 @@ def run(
 
     Interrupt or kill it at any time: the same command continues it, with the same final results.
     """
-    from moestat.sweep.kinds.fit.spec import doubts
+    from moestat.sweep.kinds.fit.box import box_of, doubts_about_boxes
+    from moestat.sweep.kinds.fit.spec import Spec, doubts
     from moestat.sweep.kinds.kind import kind_of
+    from moestat.sweep.run.runner import open_cells
     from moestat.sweep.run.threads import available_cpus
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
@@ -98,6 +108,12 @@ def run(
     count = workers or available_cpus()
     for line in doubts(loaded):
         progress.print(f"note: {line}", soft_wrap=True)
+    if check and isinstance(loaded, Spec):
+        for line in doubts_about_boxes(loaded):
+            progress.print(f"warning: {line}", soft_wrap=True, markup=False)
+        for curve in loaded.curves:
+            line = f"box of {curve.name}: {box_of(loaded, curve)}"
+            progress.print(line, soft_wrap=True, markup=False)
     if check:
         _show_expectation(loaded, target, count, as_json)
         return
@@ -107,6 +123,10 @@ def run(
             ran = _run_rounds(
                 loaded, store, chosen, count, limit_cells, share, retry_failed, progress
             )
+            if confirm or (confirm is None and limit_cells is None and share is None):
+                ran |= _confirm(loaded, store, chosen, count, not confirm, progress)
+                if ran and open_cells(loaded, store):  # other losses may need more replicates
+                    _run_rounds(loaded, store, chosen, count, limit_cells, share, False, progress)
         except KeyboardInterrupt as stop:
             sound = store.n_sound
             progress.print(
@@ -192,6 +212,70 @@ def _run_rounds(
         cells = open_cells(spec, store)
         if cells:
             progress.print(f"{len(cells)} cells added: {_reasons(spec, store)}", soft_wrap=True)
+    return True
+
+
+def _confirm(
+    spec: AnySpec,
+    store: Store,
+    executor: Executor,
+    workers: int,
+    only_automatic: bool,
+    progress: Console,
+) -> bool:
+    """Run a second pass on cells in doubt, and say what it did; whether there was any."""
+    from moestat.sweep.kinds.fit.confirm import confirm_cell
+    from moestat.sweep.kinds.fit.doubts import cells_in_doubt, slopes
+    from moestat.sweep.kinds.fit.spec import Spec
+    from moestat.sweep.run.cost import CostModel
+    from moestat.sweep.run.progress import reporter
+    from moestat.sweep.run.runner import run_cells
+    from moestat.sweep.store.record import DONE, Record
+
+    if not isinstance(spec, Spec):
+        return False
+    cells = cells_in_doubt(spec, store, only_automatic)
+    if not cells:
+        return False
+    why = "more than half of the fits of their curve may" if only_automatic else "they may"
+    progress.print(
+        f"second pass: {len(cells)} cells have more starts, since {why} miss their maximum"
+        " (--no-confirm leaves it out)",
+        soft_wrap=True,
+    )
+    before, moved = slopes(spec, store), list[Record]()
+    known = {record.key: record.log_likelihood for record in store.records()}
+
+    def is_no_lower(record: Record) -> bool:
+        """Whether a record may take the place of the one that is there."""
+        height = known.get(record.key)
+        return record.status == DONE and (
+            height is None or (record.log_likelihood or height) >= height
+        )
+
+    with reporter(progress, cells, CostModel.from_sums(store.timings())) as tell:
+        for record in run_cells(
+            spec,
+            store,
+            cells,
+            executor=executor,
+            workers=workers,
+            cell_function=confirm_cell,
+            accept=is_no_lower,
+        ):
+            tell(record)
+            if record.certificate.get("second_pass", {}).get("gain"):
+                moved.append(record)
+    after = slopes(spec, store)
+    changed = [
+        f"{name} from {before[name]:.2f} to {slope:.2f}"
+        for name, slope in after.items()
+        if name in before and name in {cell.curve for cell in cells}
+    ]
+    what = f"; slopes: {', '.join(changed)}" if changed else ""
+    progress.print(
+        f"{len(moved)} of {len(cells)} cells moved to a higher maximum{what}", soft_wrap=True
+    )
     return True
 
 

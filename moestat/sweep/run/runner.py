@@ -84,6 +84,7 @@ def run_cells(
     executor: str | Executor = "process",
     workers: int = 1,
     cell_function: CellFunction | None = None,
+    accept: Callable[[Record], bool] | None = None,
 ) -> Iterator[Record]:
     """Run cells and write each record to the store before it is handed on.
 
@@ -106,6 +107,9 @@ def run_cells(
     cell_function : callable, optional
         ``cell_function(text, cell)``; by default `moestat.sweep.run.cell.run_cell`, or what the
         executor has to compute cells together.
+
+    accept : callable, optional
+        ``accept(record)``: whether a record is written; all are by default.
 
     Yields
     ------
@@ -131,7 +135,7 @@ def run_cells(
                     lost += result.task
                     continue
                 records = [_lost_record(result)] if isinstance(result, Lost) else result
-                store.put(records)
+                store.put([each for each in records if accept is None or accept(each)])
                 flight.land(records)
                 for record in records:
                     costs.add(record.curve, record.n, record.seconds)

@@ -8,13 +8,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from moestat.base.door import door
+from moestat.sweep.kinds.fit.doubts import evidence_columns
+from moestat.sweep.kinds.fit.evidence import in_doubt
 from moestat.sweep.kinds.fit.replication import Replication, replication
+from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import duration, time_left
 from moestat.sweep.run.runner import open_cells
+from moestat.sweep.spec.protocol import AnySpec
 from moestat.sweep.store.lock import holder_of
 from moestat.sweep.store.scan import Cells
 from moestat.sweep.store.store import Store
@@ -36,6 +41,10 @@ class CurveStatus:
     open: int
     certified: int  # estimates that are certified maxima; that lie on a bound
     on_bound: int
+    # Estimates that may have missed their maximum, and the estimated share of those that have; None
+    # where fits do not look for the highest one.
+    doubtful: int | None = None
+    missed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,7 @@ def status_of(store: Store) -> Status:
                 cells=counts[curve.name].replicates * len(spec.sizes_of(curve)),
                 in_flight=flying.get(curve.name, 0),
                 open=open_by_curve[curve.name],
+                **_doubts(store, spec, curve.name),
             )
             for curve in spec.curves
         ),
@@ -104,6 +114,19 @@ def status_of(store: Store) -> Status:
         work=work,
         left=time_needed,
     )
+
+
+def _doubts(store: Store, spec: AnySpec, name: str) -> dict[str, Any]:
+    """How many estimates of a curve may have missed their maximum, where it looks for the highest.
+
+    Rows are read for such curves alone.
+    """
+    if not isinstance(spec, Spec) or "maximum" not in spec.curve(name).starts:
+        return {}
+    columns = evidence_columns(store, name)[1]
+    known = columns["p_higher"][~np.isnan(columns["p_higher"])]
+    missed = float(known.mean()) if known.size else None
+    return {"doubtful": int(in_doubt(columns).sum()), "missed": missed}
 
 
 def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
@@ -120,15 +143,26 @@ def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
 def status_table(status: Status) -> Table:
     """How far each curve has come, and how long its open cells should take."""
     names = ["cells", "done", "failed", "in flight", "open", "certified", "on bound"]
+    seeking = any(curve.doubtful is not None for curve in status.curves)
+    if seeking:
+        names += ["in doubt", "missed"]
     table = WideTable(status.title, ["curve"], names)
     for curve in status.curves:
         counts = (curve.cells, curve.done, curve.failed, curve.in_flight, curve.open)
-        table.add_row(curve.curve, *map(str, (*counts, curve.certified, curve.on_bound)))
+        doubts = ["" if curve.doubtful is None else str(curve.doubtful)]
+        doubts.append("" if curve.missed is None else f"{curve.missed:.0%}")
+        cells = [*map(str, (*counts, curve.certified, curve.on_bound)), *doubts]
+        table.add_row(curve.curve, *cells[: len(names)])
     table.caption = "\n".join(_status_notes(status))
     return table
 
 
 def _status_notes(status: Status) -> Iterable[str]:
+    if any(curve.doubtful is not None for curve in status.curves):
+        yield (
+            "in doubt: fits that may have missed their maximum (run --confirm gives them more"
+            " starts); missed: estimated share of fits that have"
+        )
     if status.runner is None:
         yield "no runner is at work"
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -73,16 +74,34 @@ def parse_spec(text: str) -> AnySpec:
 
 @lru_cache(maxsize=8)
 def _parse(text: str) -> AnySpec:
-    spec = stored_spec(text)
+    spec = _read(text)
     check = import_module("moestat.sweep.kinds.kind").kind_of(spec.kind).check
     if check is not None:
         check(spec)
     return spec
 
 
+OLDER_DEFAULT = 'estimate = "near-truth"\n'
+"""What a spec of fits has to say to mean what it meant when all fits began near the truth."""
+
+
+def stored_spec(text: str, canonical: str = "") -> AnySpec:
+    """The spec with this TOML text, which was checked in full before.
+
+    A text of a store means what it meant when the store was made: where the spec is not the
+    store's, by its `canonical` form, it is read with the default of that time.
+    """
+    spec = _read(text)
+    if canonical and spec.canonical != canonical:
+        with suppress(SweepError):
+            older = _read(OLDER_DEFAULT + text)
+            if older.canonical == canonical:
+                return older
+    return spec
+
+
 @lru_cache(maxsize=8)
-def stored_spec(text: str) -> AnySpec:
-    """The spec with this TOML text, which was checked in full before."""
+def _read(text: str) -> AnySpec:
     try:
         values = tomllib.loads(text)
         check_values(values)

@@ -10,7 +10,7 @@ from typing import Any
 
 from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.plan import plan_cells
-from moestat.sweep.spec.read import parse_spec
+from moestat.sweep.spec.read import stored_spec
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.rows import CHECKSUM_BYTES, PLACE_BYTES, Texts, to_row
 
@@ -123,8 +123,9 @@ def _from_2(connection: sqlite3.Connection) -> None:
         connection.execute(
             f"ALTER TABLE cells ADD COLUMN {column} TEXT NOT NULL DEFAULT '{default}'"
         )
-    (text,) = connection.execute("SELECT value FROM meta WHERE key = 'spec'").fetchone()
-    identities = [(cell.identity, cell.key) for cell in plan_cells(parse_spec(text))]
+    head = dict(connection.execute("SELECT key, value FROM meta"))
+    spec = stored_spec(head["spec"], head.get("canonical", ""))
+    identities = [(cell.identity, cell.key) for cell in plan_cells(spec)]
     connection.executemany("UPDATE cells SET identity = ? WHERE key = ?", identities)
     for *row, _ in connection.execute(_OLD_ROWS).fetchall():
         connection.execute("UPDATE cells SET checksum = ? WHERE key = ?", (digest(row), row[0]))

@@ -18,7 +18,7 @@ from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.protocol import AnySpec
-from moestat.sweep.spec.read import stored_spec
+from moestat.sweep.spec.read import OLDER_DEFAULT, stored_spec
 from moestat.sweep.store.disks import check_local
 from moestat.sweep.store.file import (
     TIMEOUT,
@@ -80,7 +80,7 @@ class Store:
                 f"the head of the store {self.path} is damaged: its spec is not as it was written;"
                 " restore a copy or run into another file"
             )
-        return stored_spec(self.meta("spec"))
+        return stored_spec(self.meta("spec"), self.meta("canonical"))
 
     def head_is_damaged(self) -> bool:
         """Whether what the head says about the spec is not what was written."""
@@ -448,6 +448,11 @@ def _check_spec(store: Store, spec: AnySpec, extend: bool) -> None:
         if only_adds
         else "run into another file, or undo"
     )
+    if store.spec.text == OLDER_DEFAULT + spec.text:
+        way_out = (
+            "its over-specified fits began near the truth, the default when it was made: to go on,"
+            f" put {OLDER_DEFAULT.strip()} at the top of the spec, or run into another file"
+        )
     raise SweepError(
         f"the store {store.path} belongs to another spec; {way_out}:\n" + "\n".join(lines)
     )

@@ -6,7 +6,7 @@ import pytest
 from moestat.estimation.inference.alignment import align
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.inference.analysis import share, summarise_inference
-from moestat.sweep.kinds.inference.display import inference_table
+from moestat.sweep.kinds.inference.display import _side, inference_table
 from moestat.sweep.kinds.inference.observed import Observed, best_approximation
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.trial import make_trial
@@ -127,6 +127,27 @@ def test_shares_count_what_is_missing():
     assert share([{"fit": None}]) is None
     # 50 of 50 is not certain.
     assert 0.01 < share([{"a": 1.0}] * 50).error < 0.03
+    low, high = share([{"a": 1.0}] * 50).interval
+    assert (low, high) == (pytest.approx(50 / (50 + 1.96**2), abs=1e-4), 1.0)  # Wilson (1927)
+
+
+@pytest.mark.parametrize(("chance", "count"), [(0.95, 200), (0.99, 50), (0.5, 30)])
+def test_intervals_of_shares_cover_and_stay_between_none_and_all(chance, count):
+    rng, covered = np.random.default_rng(1), 0
+    for _ in range(500):
+        outcomes = [{"a": float(rng.random() < chance)} for _ in range(count)]
+        low, high = share(outcomes).interval
+        assert 0.0 <= low <= high <= 1.0
+        covered += low <= chance <= high
+    assert 0.92 <= covered / 500 <= 0.98
+
+
+def test_a_share_is_in_the_band_as_far_as_its_interval_tells():
+    def of(count, hits):
+        return share([{"a": 1.0}] * hits + [{"a": 0.0}] * (count - hits))
+
+    sides = [_side(0.95, of(*each)) for each in ((10000, 9500), (100, 95), (1000, 880))]
+    assert sides == [0, None, -1]
 
 
 def test_labels_are_those_of_the_truth():

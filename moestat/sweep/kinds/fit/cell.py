@@ -14,6 +14,7 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.job import FitJob
+from moestat.estimation.starts import StartRule
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
@@ -40,8 +41,19 @@ def run_cells_on(target: Target, spec: Spec, cells: Sequence[Cell]) -> list[Reco
 
     The time of a cell is its share of the batch's.
     """
+    return _run(target, spec, cells, ())
+
+
+def estimate_with(target: Target, spec: Spec, cell: Cell, more: Sequence[StartRule]) -> Record:
+    """The record of a cell whose fit has more starts than the spec says, drawn after its own."""
+    return _run(target, spec, [cell], more)[0]
+
+
+def _run(
+    target: Target, spec: Spec, cells: Sequence[Cell], more: Sequence[StartRule]
+) -> list[Record]:
     began = time.perf_counter()
-    jobs = [attempt(cell, lambda cell=cell: _job(spec, cell)) for cell in cells]
+    jobs = [attempt(cell, lambda cell=cell: _job(spec, cell, more)) for cell in cells]
     results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
     fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
     values = [
@@ -61,7 +73,7 @@ def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, np.ndarray, FloatArray]
     return draw(spec.text, spec.curve(cell.curve).truth, int(cell.n), cell.data_seed)
 
 
-def _job(spec: Spec, cell: Cell) -> FitJob:
+def _job(spec: Spec, cell: Cell, more: Sequence[StartRule] = ()) -> FitJob:
     """The fit of a cell: its data, solver, starts and generator."""
     curve = spec.curve(cell.curve)
     family = spec.fitted_family(curve)
@@ -69,7 +81,7 @@ def _job(spec: Spec, cell: Cell) -> FitJob:
         family,
         Data.of(family, *data_of(spec, cell)),
         solver=make_solver(dict(curve.solver)),
-        starts=spec.start_rules(curve),
+        starts=[*spec.start_rules(curve), *more],
         rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
     )
 

@@ -13,6 +13,7 @@ from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
 from moestat.sweep.kinds.fit.scoring import Scores
 from moestat.sweep.kinds.fit.verdicts import LEVEL
+from moestat.sweep.kinds.fit.words import maximum_clauses
 from moestat.sweep.terminal import WideTable
 
 _UNCERTIFIED = "\N{DAGGER}"
@@ -37,6 +38,10 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
     columns["theory"] = lambda summary: _stated(summary.curve.theory)
     if regression:
         columns[_ERROR] = lambda summary: _slope(summary.regression_error)
+    if any(summary.evidence.missed is not None for summary in summaries):
+        columns["missed"] = lambda summary: (
+            "" if summary.evidence.missed is None else f"{summary.evidence.missed:.0%}"
+        )
     columns |= {
         "certified": lambda summary: f"{summary.certified}/{summary.done}",
         "on bound": lambda summary: str(summary.on_bound),
@@ -49,6 +54,8 @@ def rates_table(title: str, summaries: Sequence[CurveSummary], details: bool = F
         mark = "" if summary.curve.require_certificate else f" {_UNCERTIFIED}"
         table.add_row(summary.curve.name + mark, *(cell(summary) for cell in columns.values()))
     notes = ["numbers in parentheses: standard error of the last digits of the slope"]
+    if "missed" in columns:
+        notes.append("missed: estimated share of the fits with a higher maximum somewhere else")
     if regression:
         notes.append(f"{_ERROR}: slope of the regression error in L2(mu)")
     elif details:
@@ -70,6 +77,10 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
     for summary in summaries:
         if summary.left_out:
             yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
+        if summary.uneven:
+            yield f"{summary.curve.name}: a selected sample: {summary.uneven}"
+        if summary.evidence.missed is not None:
+            yield f"{summary.curve.name}: {'; '.join(maximum_clauses(summary))}"
         if summary.with_empty_cells:
             count = summary.with_empty_cells
             yield f"{summary.curve.name}: fits with an empty Voronoi cell: {count}"

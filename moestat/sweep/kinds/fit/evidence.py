@@ -39,10 +39,40 @@ class Evidence:
     # Distinct certified optima, and in how many fits; 0 where no start was certified.
     n_optima: dict[int, int]
     gains: Spread | None  # log-likelihood still to be gained by the uncertified fits
+    agreeing: int = 0  # fits of several starts of which at least half reached the best height
+    # Mean estimated probability that a fit misses its maximum; None where it was not estimated.
+    missed: float | None = None
+    doubtful: int = 0  # fits in doubt, see `in_doubt`
+    # Log-likelihood above the best run near the truth, and in how many fits it is more than 0.
+    above_near_truth: Spread | None = None
+    higher: int = 0
+    confirmed: int = 0  # fits that had a second pass, and those that it moved
+    moved: int = 0
 
 
-NUMBERS = ("condition", "agreement", "n_starts", "n_optima", "gain")
-"""Numbers of a certificate that evidence is made of."""
+NUMBERS = (
+    *("condition", "agreement", "n_starts", "n_optima", "gain", "p_higher", "above_near_truth"),
+    *("second_pass.gain", "second_pass.first_loss"),
+)
+"""Numbers of a certificate that evidence is made of; a dot leads into a mapping."""
+DOUBT = 0.2
+"""Probability of a higher maximum above which an estimate is in doubt: of those below it one in ten
+has missed its maximum (`benchmarks/sweep_starts.py`)."""
+HALF = 0.5
+"""Share of the runs that have to reach the best height for starts to agree."""
+HIGHER = 1e-2
+"""Difference of log-likelihoods from which on two maxima are two, `SAME_HEIGHT` of estimation."""
+
+
+def in_doubt(columns: Mapping[str, FloatArray]) -> NDArray[np.bool_]:
+    """Which of N estimates may have missed their maximum.
+
+    They are those with a probability of a higher maximum above `DOUBT`, and, where it was not
+    estimated, those of several starts of which fewer than half reached the best height.
+    """
+    chance, agreement = columns["p_higher"], columns["agreement"]
+    few = (columns["n_starts"] > 1) & (agreement < HALF)
+    return np.where(np.isnan(chance), few, chance > DOUBT)
 
 
 def gather(
@@ -57,6 +87,9 @@ def gather(
     `statuses` counts estimates by how the solver ended, `active` by parameter on a bound.
     """
     several = columns["n_starts"] > 1
+    chance, above = columns["p_higher"], columns["above_near_truth"]
+    gained = columns["second_pass.gain"]
+    known = chance[~np.isnan(chance)]
     return Evidence(
         statuses=dict(sorted(statuses.items())),
         condition=_spread(columns["condition"]),
@@ -67,6 +100,13 @@ def gather(
         with_several=int(np.sum(several)),
         n_optima=_counts(columns["n_optima"]),
         gains=_spread(columns["gain"][~certified]),
+        agreeing=int(np.sum(columns["agreement"][several] >= HALF)),
+        missed=float(known.mean()) if known.size else None,
+        doubtful=int(np.sum(in_doubt(columns))),
+        above_near_truth=_spread(above),
+        higher=int(np.sum(above > HIGHER)),
+        confirmed=int(np.sum(~np.isnan(gained))),
+        moved=int(np.sum(gained > 0.0)),
     )
 
 

@@ -11,6 +11,7 @@ from moestat.rates.style import WIDTHS, caption, legend_beside, new_figure, wrap
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
+from moestat.sweep.kinds.fit.evidence import DOUBT
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.kinds.fit.words import share
 
@@ -120,6 +121,8 @@ def _caption(summaries: Sequence[CurveSummary]) -> str:
         parts.append("dashed: slope of the theorem")
     if any(summary.curve.published is not None for summary in summaries):
         parts.append("dotted: slope that the paper reports")
+    if any((summary.evidence.missed or 0.0) > DOUBT for summary in summaries):
+        parts.append("below the maximum: estimated share of fits with a higher one elsewhere")
     if any(summary.uncertified[0].size for summary in summaries):
         parts.append("crosses: uncertified fits")
     if not all(summary.curve.require_certificate for summary in summaries):
@@ -141,6 +144,8 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
     doubts = [f"{summary.left_out} uncertified"] if summary.left_out else []
     if 2 * summary.on_bound > summary.done:
         doubts.append(f"{share(summary.on_bound, summary.done)} on a bound")
+    if summary.evidence.missed is not None and summary.evidence.missed > DOUBT:
+        doubts.append(f"{summary.evidence.missed:.0%} below the maximum")
     suffix = f" ({', '.join(doubts)})" if doubts else ""
     return RateCurve(
         label=figure_text(summary.curve.name) + suffix,

@@ -7,8 +7,17 @@ from moestat.sweep.spec.keys import HEAD, Key, Keys
 
 _GRID = "a list, or { start, stop, num } with spacing log, the default, or linear"
 
+_ESTIMATE = Key(
+    "estimate",
+    "string",
+    "Which maximum over-specified fits look for, where starts are not named: the highest in the"
+    " box, by default, or the one near the truth.",
+    choices=("maximum", "near-truth"),
+)
+
 TOP = (
     *HEAD,
+    _ESTIMATE,
     Key("target_slope_halfwidth", "number", "Replicates are added until slopes are so sure."),
     Key("max_replicates", "integer", "Where adding ends; goes with the key before.", False, 1),
     Key("n", "array object", f"Sample sizes: {_GRID}.", True),
@@ -43,6 +52,7 @@ CURVE = (
     Key("gate", "string object", "Gate of the fit; the truth's by default."),
     Key("target", "string", "Truth that losses compare with, if it is another one."),
     Key("solver", "object", "A solver with its options."),
+    _ESTIMATE,
     Key("starts", "object", "How many starts of which rule, or given ones."),
     Key("n", "array object", "Sample sizes of this curve alone, as at the top."),
     Key(
@@ -52,6 +62,7 @@ CURVE = (
         default=True,
     ),
     Key("theory", "number", "Slope that a theorem states; at most 0."),
+    Key("alternatives", "array", "Slopes that theory is told from; the theorems' by default."),
     Key("published", "number", "Slope that a paper reports; shown only."),
     Key("panel", "string", "Curves of one panel share axes.", default=""),
     Key("note", "string", "What a reader should know.", default=""),

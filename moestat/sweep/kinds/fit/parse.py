@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured
+from moestat.estimation.search.maximum import MaximumStarts
 from moestat.metrics.distances import DISTANCES
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.metrics.suitable import suitable_losses
@@ -29,7 +30,12 @@ from moestat.sweep.spec.tables import Table, short_text
 
 _SOLVER = {"name": "newton"}
 _SQUARES_SOLVER = {"name": "gauss-newton-bfgs"}
-_STARTS = {"truth": 3, "noise": 0.1}
+NEAR_TRUTH = {"truth": 3, "noise": 0.1}
+"""Starts of fits with as many experts as the truth, and of estimates near the truth."""
+_STARTS: dict[str, Mapping[str, object]] = {
+    "maximum": {"maximum": MaximumStarts.count},
+    "near-truth": NEAR_TRUTH,
+}
 
 
 def parse_fits(top: Table, text: str) -> Spec:
@@ -39,11 +45,12 @@ def parse_fits(top: Table, text: str) -> Spec:
     given = {key: _non_empty(top, key, kind) for key, kind in _TABLES.items()}
     values = {**head, **top.read(TOP)}
     top.finish()
+    estimate = _estimate(top, values["estimate"])
     target, max_replicates = _adaptive(top, values)
     design = top.build("design", make_design, values["design"])
     truths = {name: read_truth(name, values) for name, values in given["truth"].items()}
     curves = tuple(
-        _curve(position, values, truths) for position, values in enumerate(given["curve"], 1)
+        _curve(position, each, truths, estimate) for position, each in enumerate(given["curve"], 1)
     )
     for i, curve in enumerate(curves):
         if any(curve.name == other.name for other in curves[:i]):
@@ -156,7 +163,9 @@ def _check_active(table: Table, key: str, model: Family) -> None:
         raise table.error(key, f"keeps {active} active of {model.n_experts} experts")
 
 
-def _curve(position: int, values: object, truths: Mapping[str, Truth]) -> Curve:
+def _curve(
+    position: int, values: object, truths: Mapping[str, Truth], estimate: str | None
+) -> Curve:
     table = Table(values, f"curve {position}")
     name = table.text("name")
     table.label = f"curve {name!r}"
@@ -178,10 +187,40 @@ def _curve(position: int, values: object, truths: Mapping[str, Truth]) -> Curve:
         )
     if values_of_keys["solver"] is None:
         values_of_keys["solver"] = _SQUARES_SOLVER if true_family.is_regression else _SOLVER
-    values_of_keys["starts"] = (
-        _STARTS if values_of_keys["starts"] is None else values_of_keys["starts"]
-    )
+    own = _estimate(table, values_of_keys.pop("estimate"))
+    if own is not None and values_of_keys["starts"] is not None:
+        raise table.error("estimate", "is not used where starts are given: leave out one of them")
+    if values_of_keys["starts"] is None:
+        # A replay of a published procedure, whose fits need no certificate, seeks no maximum.
+        replay = not values_of_keys["require_certificate"] and own is None
+        over = values_of_keys["n_experts"] > true_family.n_experts and not replay
+        values_of_keys["starts"] = _STARTS[own or estimate or "maximum"] if over else NEAR_TRUTH
+    values_of_keys["alternatives"] = _alternatives(table, values_of_keys)
     return Curve(**{**values_of_keys, "also": tuple(values_of_keys["also"])})
+
+
+def _estimate(table: Table, given: str | None) -> str | None:
+    """Which maximum over-specified fits look for."""
+    if given is not None and given not in _STARTS:
+        known = ", ".join(map(repr, _STARTS))
+        raise table.error("estimate", f"must be one of {known}, got {short_text(given)}")
+    return given
+
+
+def _alternatives(table: Table, values: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Slopes that the predicted one is told from."""
+    given = values["alternatives"]
+    if given is None:
+        return None
+    numbers = isinstance(given, list) and all(
+        isinstance(each, (int, float)) and not isinstance(each, bool) and -np.inf < each <= 0
+        for each in given
+    )
+    if not numbers or not given:
+        raise table.error("alternatives", f"must be a list of slopes <= 0, got {short_text(given)}")
+    if values["theory"] is None:
+        raise table.error("alternatives", "needs theory, too")
+    return tuple(map(float, given))
 
 
 def _losses_that_fit(fitted: Family) -> str:

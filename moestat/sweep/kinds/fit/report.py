@@ -11,6 +11,7 @@ from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
 from moestat.sweep.escape import markdown_table, markdown_text, panel_label
 from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent
+from moestat.sweep.kinds.fit.box import box_of
 from moestat.sweep.kinds.fit.evidence import Spread
 from moestat.sweep.kinds.fit.spec import Truth, as_fits, loss_label
 from moestat.sweep.kinds.fit.verdicts import LEVEL
@@ -23,7 +24,14 @@ _REGRESSION_NOTE = """\
 Regression error: slope of the distance of the fitted regression function to the true one in L2(mu),
 of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
 log-likelihood of the best; below 100% these are local least-squares estimates."""
+_MAXIMUM_NOTE = """\
+Over-specified fits look for the highest maximum in the box. Starts agree: share of the fits of
+which at least half of the runs reached the best log-likelihood to within 0.01. Miss the maximum:
+estimated share of the fits with a higher maximum somewhere else, from the heights that their runs
+came to. Without doubt: the slope without the fits for which that probability is above 0.2; those
+whose maximum is easy to find are no random choice, so that the two slopes may differ."""
 _NEEDED = "n for 0.1"
+_LOG_LOG = "on log(log n / n)"
 _TRUTH_COLUMNS = ("truth", "smallest eigenvalue", "condition", _NEEDED, "null directions")
 _TRUTH_NOTE = """\
 The expected information of one sample at each truth (pinned coordinates left out): its smallest
@@ -41,7 +49,9 @@ Slopes are fitted to log loss against log n by weighted least squares; brackets 
 (HC3 covariance, t quantiles). Only certified fits enter, except in curves marked {_DAGGER}.
 Published slopes are shown and used for nothing. Shares are of the fits that did not fail; a fit
 with an empty cell leaves a true atom without a fitted one. Beside the slope stands the sample size
-that its truth needs before an asymptotic rate can be seen ("Truths").
+that its truth needs before an asymptotic rate can be seen ("Truths"). The slope {_LOG_LOG} is
+that on the theorems' scale, where n^(-1/2) with its logarithm is 0.50. Cells of 1, 2, 3: slopes of
+the error of the atoms in Voronoi cells of that many fitted atoms, the largest error of a block.
 
 The sentence under each curve follows from its numbers, before rounding, by one rule:
 
@@ -50,8 +60,9 @@ The sentence under each curve follows from its numbers, before rounding, by one 
   interval;
 - a published slope is *inside* or *outside* the interval of the measured one;
 - a prediction is an upper bound with a power of log n, so that two slopes belong to it, without and
-  with the logarithm at these sizes: a curve is *not slower than the bound* if its interval reaches
-  or lies below them, *of this exponent* if it holds one between them, *faster than the bound*,
+  with the logarithm, by the same regression, sizes and weights: a curve is *not slower than the
+  bound* if its interval reaches or lies below them, *of this exponent* if it holds one between them
+  and is at most half the gap to the next exponent wide to either side, *faster than the bound*,
   which refutes nothing, if it lies below both. All curves considered a slope is *slower* or
   *faster* if the test of it has p < {LEVEL:g} after adjustment for the number of curves (Holm): of
   twenty reports whose predictions all hold, no more than one says so of any curve;
@@ -74,6 +85,8 @@ def markdown_report(
     spec = as_fits(store.spec)
     truths = [_truth_row(name, truth, spec.design) for name, truth in spec.truths.items()]
     needed = {row[0]: row[_TRUTH_COLUMNS.index(_NEEDED)] for row in truths}
+    if any(summary.evidence.missed is not None for summary in summaries):
+        parts.append(_MAXIMUM_NOTE)
     parts += ["## Truths", _TRUTH_NOTE, markdown_table(_TRUTH_COLUMNS, truths)]
     for name, curves in _by_panel(summaries).items():
         parts.append(f"## Panel {markdown_text(panel_label(name))}" if name else "## Rates")
@@ -175,6 +188,7 @@ _COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
     "published": lambda summary: _stated(summary.curve.published),
     "measured": lambda summary: "none" if summary.rate is None else measured(summary.rate),
     "theory": lambda summary: _stated(summary.curve.theory),
+    _LOG_LOG: lambda summary: _log_log(summary.rate),
     "certified": lambda summary: share(summary.certified, summary.done),
     "on a bound": lambda summary: share(summary.on_bound, summary.done),
     "failed": lambda summary: str(summary.failed),
@@ -188,14 +202,35 @@ _REGRESSION_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
         summary.evidence.unanimous, summary.evidence.with_several
     ),
 }
+_MAXIMUM_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
+    "starts agree": lambda summary: share(summary.evidence.agreeing, summary.evidence.with_several),
+    "miss the maximum": lambda summary: (
+        _DASH if summary.evidence.missed is None else f"{summary.evidence.missed:.0%}"
+    ),
+    "without doubt": lambda summary: _DASH if summary.sure is None else _cell(summary.sure),
+}
 
 
 def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
     """The main table as plain text, its head first."""
     regression = any(map(_is_regression, summaries))
-    columns = _COLUMNS | (_REGRESSION_COLUMNS if regression else {})
+    columns = _COLUMNS | _size_columns(summaries) | (_REGRESSION_COLUMNS if regression else {})
+    if any(summary.evidence.missed is not None for summary in summaries):
+        columns |= _MAXIMUM_COLUMNS
     rows = [[cell(summary) for cell in columns.values()] for summary in summaries]
     return [list(columns), *rows]
+
+
+def _size_columns(
+    summaries: Sequence[CurveSummary],
+) -> dict[str, Callable[[CurveSummary], str]]:
+    """One column for each number of fitted atoms that some curve has in a Voronoi cell."""
+
+    def column(size: int) -> Callable[[CurveSummary], str]:
+        return lambda summary: _cell(summary.atoms[size]) if size in summary.atoms else _DASH
+
+    seen = {size for summary in summaries for size in summary.atoms}
+    return {f"cells of {size}": column(size) for size in sorted(seen)}
 
 
 def _main_table(summaries: Sequence[CurveSummary], needed: Mapping[str, str]) -> str:
@@ -211,13 +246,16 @@ def _main_table(summaries: Sequence[CurveSummary], needed: Mapping[str, str]) ->
 
 def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
     """Heading, sentence, setting and evidence of one curve."""
-    curve = summary.curve
-    truth = as_fits(store.spec).truths[curve.truth]
+    curve, spec = summary.curve, as_fits(store.spec)
+    truth = spec.truths[curve.truth]
     setting = (
         f"{curve.n_experts} experts fitted to the {truth.family.n_experts} of truth"
         f" `{curve.truth}` ({truth.family.gate.name} gate); loss {loss_label(curve.loss)};"
         f" solver {_options(curve.solver)}; starts {_options(curve.starts)}."
     )
+    if set(curve.starts) <= {"truth", "measure", "noise", "decay"}:
+        setting += " Estimates are maxima near the truth, of local theory."
+    setting += f" Box: {box_of(spec, curve)}."
     parts = [f"### {markdown_text(curve.name)}", f"**{verdict(summary)}**", setting]
     if curve.note:
         parts.append(f"> {markdown_text(curve.note)}")
@@ -243,6 +281,22 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     if evidence.agreement:
         yield "starts per fit", _count_shares(evidence.n_starts, done)
         yield "share of starts at the best fit", _spread(evidence.agreement, ".2f", "unknown")
+    if evidence.missed is not None:
+        yield "share of fits that miss their maximum, estimated", f"{evidence.missed:.0%}"
+    if evidence.doubtful:
+        yield "fits in doubt", share(evidence.doubtful, done)
+        if summary.sure is not None:
+            yield "slope without the fits in doubt", _exponent(summary.sure)
+    if evidence.above_near_truth is not None:
+        yield (
+            "log-likelihood above the best run near the truth",
+            f"{share(evidence.higher, done)} of the fits;"
+            f" {_spread(evidence.above_near_truth, '.2f', 'unknown')}",
+        )
+    if evidence.confirmed:
+        yield "second pass", f"{evidence.moved} of {evidence.confirmed} fits moved higher"
+        if summary.first is not None:
+            yield "slope before the second pass", measured(summary.first)
     if evidence.n_optima:
         yield "distinct certified optima", _count_shares(evidence.n_optima, done)
     if evidence.gains:
@@ -273,12 +327,21 @@ def _shape_rows(rate: RateResult, pre_asymptotic: bool) -> Iterable[tuple[str, s
         yield "curvature of log loss", f"{curvature} ({p_value(rate.curvature_p_value)}): {word}"
         low, high = rate.last_interval
         yield (
-            "local slope at the largest n",
+            "slope over the last sizes",
             f"{rounded(rate.last_slope)} [{rounded(low)}, {rounded(high)}]",
         )
     if not math.isnan(rate.log_log_error):
-        slope = f"{rounded(rate.log_log_slope)} \N{PLUS-MINUS SIGN} {rounded(rate.log_log_error)}"
-        yield "slope on log(log n / n)", slope
+        yield f"slope {_LOG_LOG}", _log_log(rate)
+
+
+def _log_log(rate: RateResult | None) -> str:
+    """The slope on the theorems' scale, where a parametric rate is +1/2, with its error."""
+    if rate is None or math.isnan(rate.log_log_slope):
+        return _DASH
+    slope = rounded(rate.log_log_slope)
+    if math.isnan(rate.log_log_error):
+        return slope
+    return f"{slope} \N{PLUS-MINUS SIGN} {rounded(rate.log_log_error)}"
 
 
 def _exponents(summary: CurveSummary) -> list[str]:
@@ -366,6 +429,7 @@ _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     ">": "\\textgreater{}",
     _DAGGER: "$^\\dagger$",
     _DASH: "--",
+    "\N{PLUS-MINUS SIGN}": "$\\pm$",
 }
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from moestat.base.registry import table_of
 from moestat.base.types import FloatArray
-from moestat.estimation.starts import StartRule, make_starts
+from moestat.estimation.search.maximum import make_sweep_starts
+from moestat.estimation.starts import StartRule
 from moestat.model.axes import family
 from moestat.model.designs import Design, Lattice
 from moestat.model.family import Family
@@ -26,7 +27,7 @@ REGRESSION_ERROR = "regression-error"
 """Entry of a curve's further losses: the L2 distance of the regression functions."""
 
 _COUNTS = "; a lattice design takes counts in place of rows"
-_WORDS = ("theory", "published", "panel", "note")
+_WORDS = ("theory", "alternatives", "published", "panel", "note")
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Curve:
     # Whether only certified fits enter the rate.  False replays a published procedure.
     require_certificate: bool = True
     theory: float | None = None  # slope that the literature states
+    # Slopes that an interval has to tell it from; None for the exponents of the theorems.
+    alternatives: tuple[float, ...] | None = None
     panel: str = ""  # curves of one panel share the axes of a figure
     # Slope that a paper reports; shown beside the measured one, never used.
     published: float | None = None
@@ -252,7 +255,7 @@ class Spec(SweepSpec[Curve]):
         """The start rules of `curve`."""
         truth = self.truths[curve.truth]
         fitted = self.fitted_family(curve)
-        return make_starts(dict(curve.starts), truth.family, truth.theta, fitted)
+        return make_sweep_starts(dict(curve.starts), truth.family, truth.theta, fitted)
 
 
 def as_fits(spec: AnySpec, what: str = "spec") -> Spec:
@@ -266,16 +269,24 @@ def doubts(spec: AnySpec) -> list[str]:
     """Sentences about likely mistakes in a spec of any kind; usually none."""
     if not isinstance(spec, Spec):
         return []
+    alone = [curve.name for curve in spec.curves if len(spec.sizes_of(curve)) == 1]
+    notes = []
+    if alone:
+        notes.append(
+            "a slope needs two or more sample sizes, and a test of straightness three; curves with"
+            f" one, which can have no rate: {', '.join(alone)}"
+        )
     stopping = [
         curve.name
         for curve in spec.curves
         if curve.solver.get("name") == "em" and curve.require_certificate
     ]
     if not stopping:
-        return []
+        return notes
     return [
+        *notes,
         "EM seldom ends at a certified maximum, and uncertified fits are left out of rates; curves"
-        f" without require_certificate = false: {', '.join(stopping)}"
+        f" without require_certificate = false: {', '.join(stopping)}",
     ]
 
 

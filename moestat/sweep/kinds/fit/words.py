@@ -24,11 +24,35 @@ def verdict(summary: CurveSummary) -> str:
     if evidence.with_several and evidence.unanimous < evidence.with_several:
         agreeing = share(evidence.unanimous, evidence.with_several)
         clauses.append(f"in {agreeing} of the fits all starts end at the best one")
+    clauses += maximum_clauses(summary)
     if summary.with_empty_cells:
         clauses.append(f"{share(summary.with_empty_cells, summary.done)} have an empty cell")
     if summary.failed:
-        clauses.append(f"{summary.failed} of {summary.planned} cells failed")
+        clauses.append(
+            f"{summary.failed} of {summary.planned} cells failed, so that the slope is from a"
+            " selected sample"
+        )
+    if summary.uneven:
+        clauses.append(f"{summary.uneven}, so that the interval may be too short")
     return "; ".join(clauses) + "."
+
+
+def maximum_clauses(summary: CurveSummary) -> list[str]:
+    """Whether the estimates are the maxima, where that was estimated, and what it does."""
+    evidence, clauses = summary.evidence, list[str]()
+    if evidence.missed is not None:
+        clauses.append(f"an estimated {evidence.missed:.0%} of the fits miss their maximum")
+    if evidence.confirmed:
+        clauses.append(
+            f"a second pass moved {evidence.moved} of {evidence.confirmed} fits to a higher maximum"
+        )
+        if summary.first is not None and summary.rate is not None:
+            before, after = rounded(summary.first.slope), rounded(summary.rate.slope)
+            clauses.append(f"the slope was {before} before it and is {after}")
+    if summary.sure is not None and evidence.missed is not None:
+        without = "none" if summary.sure.rate is None else measured(summary.sure.rate)
+        clauses.append(f"without the {evidence.doubtful} fits in doubt the slope is {without}")
+    return clauses
 
 
 def _rate_clauses(summary: CurveSummary) -> list[str]:

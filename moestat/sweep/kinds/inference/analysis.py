@@ -22,11 +22,33 @@ class Share:
 
     count: int  # replicates with an answer
     mean: float  # share over replicates and items
-    error: float  # its Monte Carlo standard error, over replicates
+    error: float  # its Monte Carlo standard error, over replicates, with a floor: see `share`
     lowest: tuple[str, float]  # items with the smallest and the largest share
     highest: tuple[str, float]
     # Share of items and replicates without an answer: no certified fit, no standard error.
     missing: float
+    # 95% interval of the share over replicates, within 0 and 1: that of Wilson (1927).
+    interval: tuple[float, float] = (0.0, 1.0)
+
+
+def wilson(mean: float, n_trials: float) -> tuple[float, float]:
+    """The 95% interval of a share of so many independent trials, by Wilson (1927).
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in wilson(1.0, 50)], [round(end, 3) for end in wilson(0.95, 1000)]
+    ([0.929, 1.0], [0.935, 0.962])
+    """
+    square = _NORMAL**2 / n_trials
+    centre = (mean + 0.5 * square) / (1.0 + square)
+    spread = mean * (1.0 - mean) * square + 0.25 * square**2
+    reach = math.sqrt(spread) / (1.0 + square)
+    # Rounding may lead beyond a share of none or all, which is an end of its own interval.
+    return (min(max(centre - reach, 0.0), mean), max(min(centre + reach, 1.0), mean))
+
+
+_NORMAL = 1.959963984540054
+"""The 97.5% quantile of the normal distribution."""
 
 
 def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
@@ -42,6 +64,10 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
     count = int(means.size)
     spread = float(np.std(means, ddof=1)) if count > 1 else 0.0
     error = max(spread / math.sqrt(count), math.sqrt(count) / (count + 1) ** 1.5)
+    mean, variance = float(np.mean(means)), spread**2 / count
+    n_answers = float(sum(map(len, values)))
+    # As many trials as have the variance of this mean: items of a replicate are dependent.
+    n_trials = min(mean * (1.0 - mean) / variance, n_answers) if variance > 0.0 else float(count)
     by_item: dict[str, list[float]] = {}
     for items in outcomes:
         for name, value in items.items():
@@ -58,6 +84,7 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
         (low, shares[low]),
         (high, shares[high]),
         1.0 - sum(map(len, answers)) / n_items,
+        wilson(mean, n_trials),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.table import Table
 
 from moestat.rates.style import caption, legend_above, marks, new_figure, plain_axes, wrapped
@@ -20,15 +21,14 @@ from moestat.sweep.terminal import WideTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
 """Shares that count as nominal."""
 
-_FOOT = "Bars: twice the Monte Carlo standard error, over replicates; curves stand slightly apart"
+_FOOT = "Bars: 95% intervals over replicates (Wilson); curves stand slightly apart"
 _NOMINAL = "; line and band: nominal share and what counts as nominal"
 
 _NOTE = (
-    f"share {_PLUS_MINUS} Monte Carlo standard error over replicates; the share of an interval is"
+    "share and its 95% interval over replicates (Wilson); the share of an interval is"
     " over all parameters or places, then those of the worst and the best; missing: no certified"
     " fit or no standard error"
 )
@@ -61,12 +61,15 @@ def _verdict(name: str, share: Share) -> str:
     nominal = PROCEDURES[name].nominal
     if nominal is None:
         return ""
-    return "yes" if _inside(nominal, share) else "**no**"
+    return {0: "yes", None: "unclear"}.get(_side(nominal, share), "**no**")
 
 
-def _inside(nominal: float, share: Share) -> bool:
-    low, high = _BAND[nominal]
-    return low <= share.mean <= high
+def _side(nominal: float, share: Share) -> int | None:
+    """0 if the share's interval lies in the band, -1 or 1 if below or above; None if it may be."""
+    (low, high), (least, most) = _BAND[nominal], share.interval
+    if low <= least and most <= high:
+        return 0
+    return -1 if most < low else 1 if least > high else None
 
 
 def _readings(summary: InferenceSummary) -> list[str]:
@@ -77,22 +80,26 @@ def _readings(summary: InferenceSummary) -> list[str]:
 
 def _band_reading(summary: InferenceSummary) -> list[str]:
     """A sentence on the number of shares in the band, and on the one farthest outside."""
-    judged = [
-        (share.mean - nominal, f"{label} at {summary.axis} = {x:g} ({_percent(share)})")
-        if not _inside(nominal, share)
-        else (0.0, "")
-        for (name, label), places in summary.shares.items()
-        for x, share in places.items()
-        if (nominal := PROCEDURES[name].nominal) is not None
-    ]
-    if not judged:
+    sides: list[int | None] = []
+    outside: list[tuple[float, str]] = []
+    for (name, label), places in summary.shares.items():
+        for x, share in places.items():
+            nominal = PROCEDURES[name].nominal
+            if nominal is None:
+                continue
+            sides.append(_side(nominal, share))
+            if sides[-1] in (-1, 1):
+                words = f"{label} at {summary.axis} = {x:g} ({_percent(share)})"
+                outside.append((abs(share.mean - nominal), words))
+    if not sides:
         return []
-    below, above = (sum(sign * off > 0.0 for off, _ in judged) for sign in (-1, 1))
-    beginning = f"Of {len(judged)} shares {len(judged) - below - above} are in the band"
-    if not below + above:
-        return [f"{beginning}."]
-    farthest = max(judged, key=lambda each: abs(each[0]))[1]
-    return [f"{beginning}, {below} are below and {above} above it, the farthest {farthest}."]
+    within, below, above, unclear = (sides.count(side) for side in (0, -1, 1, None))
+    parts = [f"Of {len(sides)} shares {within} are in the band"]
+    if below + above:
+        parts.append(f"{below} are below and {above} above it, the farthest {max(outside)[1]}")
+    if unclear:
+        parts.append(f"{unclear} may lie in it or not, by their intervals")
+    return [f"{', '.join(parts)}."]
 
 
 def _choice_readings(summary: InferenceSummary) -> list[str]:
@@ -109,17 +116,18 @@ def _choice_readings(summary: InferenceSummary) -> list[str]:
         near = [
             f"{label} ({_percent(share)})"
             for label, share in shares.items()
-            if share.mean + 2.0 * share.error >= best
+            if share.interval[1] >= best
         ]
         out.append(
-            f"At {summary.axis} = {x:g} the right number is chosen most often, up to twice the"
-            f" Monte Carlo error, by {', '.join(near)}."
+            f"At {summary.axis} = {x:g} the right number is chosen most often, as far as their"
+            f" intervals tell, by {', '.join(near)}."
         )
     return out
 
 
 def _percent(share: Share) -> str:
-    return f"{100 * share.mean:.1f} {_PLUS_MINUS} {100 * share.error:.1f}%"
+    low, high = (100.0 * end for end in share.interval)
+    return f"{100 * share.mean:.1f}% [{low:.1f}, {high:.1f}]"
 
 
 _RIGHT = " right"
@@ -164,7 +172,12 @@ def draw_inference(
                 # Side by side, so that no curve hides another.
                 [x * 1.02**i for x in places],
                 [share.mean for share in places.values()],
-                [2.0 * share.error for share in places.values()],
+                np.transpose(
+                    [
+                        (share.mean - share.interval[0], share.interval[1] - share.mean)
+                        for share in places.values()
+                    ]
+                ),
                 label=figure_text(label),
                 **marks(i),
             )

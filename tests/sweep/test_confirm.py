@@ -1,0 +1,159 @@
+"""Evidence that estimates are maxima, and the second pass for those that may not be."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from moestat.sweep import (
+    create_store,
+    open_cells,
+    open_store,
+    parse_spec,
+    run_cell,
+    run_cells,
+    summarise,
+)
+from moestat.sweep.cli import app
+from moestat.sweep.kinds.fit.confirm import confirm_cell
+from moestat.sweep.kinds.fit.doubts import cells_in_doubt
+from moestat.sweep.kinds.fit.evidence import NUMBERS, gather, in_doubt
+from moestat.sweep.kinds.fit.spec import as_fits
+from moestat.sweep.run.status import status_of
+from moestat.sweep.spec.plan import plan_cells
+from tests.sweep.cells import exact_rate
+from tests.sweep.test_estimate import SPEC
+
+SIZES = SPEC.replace("n = [300]", "n = [300, 600]").replace("replicates = 1", "replicates = 3")
+
+
+def columns(**given):
+    size = len(next(iter(given.values())))
+    values = {name: np.full(size, np.nan) for name in NUMBERS}
+    return values | {name: np.array(value, float) for name, value in given.items()}
+
+
+def test_an_estimate_is_in_doubt_by_its_probability_or_else_by_its_starts():
+    some = columns(
+        p_higher=[0.1, 0.3, np.nan, np.nan, np.nan],
+        agreement=[0.1, 1.0, 0.4, 0.6, 0.0],
+        n_starts=[13, 13, 3, 3, 1],
+    )
+    assert in_doubt(some).tolist() == [False, True, True, False, False]
+
+
+def test_evidence_counts_what_the_runs_say():
+    evidence = gather(
+        columns(
+            p_higher=[0.1, 0.5, 0.3],
+            agreement=[0.6, 0.1, 0.5],
+            n_starts=[13, 13, 56],
+            above_near_truth=[0.0, 2.0, 0.5],
+            **{"second_pass.gain": [np.nan, np.nan, 1.5]},
+        ),
+        np.ones(3, dtype=bool),
+        {},
+        {},
+    )
+    assert evidence.missed == pytest.approx(0.3)
+    assert (evidence.agreeing, evidence.doubtful, evidence.higher) == (2, 2, 2)
+    assert (evidence.confirmed, evidence.moved) == (1, 1)
+    assert evidence.above_near_truth is not None
+    assert evidence.above_near_truth.largest == 2.0
+
+
+def doubtful(text, cell):
+    """A record with an exact rate, of which the second replicate may have missed its maximum."""
+    record = exact_rate(text, cell)
+    if cell.curve == "exact":
+        return record
+    chance = 0.9 if cell.replicate == 1 else 0.05
+    loss = (record.loss or np.nan) * (3.0 if cell.replicate == 1 and cell.n == 600 else 1.0)
+    certificate = {**record.certificate, "p_higher": chance, "above_near_truth": 0.5}
+    return dataclasses.replace(record, certificate=certificate, loss=loss)
+
+
+@pytest.fixture
+def store(tmp_path):
+    path, spec = tmp_path / "over.sqlite", parse_spec(SIZES)
+    with create_store(path, spec) as opened:
+        cells = open_cells(spec, opened)
+        list(run_cells(spec, opened, cells, executor="serial", cell_function=doubtful))
+    return path
+
+
+def test_tables_have_the_share_that_misses_the_maximum_and_the_slope_without_doubt(store):
+    with open_store(store) as opened:
+        over, exact = summarise(opened)
+        status = status_of(opened)
+        cells = list(cells_in_doubt(as_fits(opened.spec), opened))
+    assert over.evidence.missed == pytest.approx((0.9 + 2 * 0.05) / 3)
+    assert over.evidence.doubtful == 2
+    assert exact.evidence.missed is None
+    assert over.sure is not None
+    assert over.sure.rate is not None
+    assert over.sure.rate.slope == pytest.approx(-0.5)  # of `exact_rate`
+    assert over.rate is not None
+    assert over.rate.slope > 0.0
+    assert (status.curves[0].doubtful, status.curves[1].doubtful) == (2, None)
+    assert [(cell.curve, cell.n, cell.replicate) for cell in cells] == [
+        ("over", 600, 1),
+        ("over", 300, 1),
+    ]
+    shown = CliRunner().invoke(app, ["rates", str(store)]).stdout
+    assert "missed" in shown
+    assert "without the 2 fits in doubt" in shown
+    assert "in doubt" in CliRunner().invoke(app, ["status", str(store)]).stdout
+    out = store.parent / "out"
+    assert CliRunner().invoke(app, ["report", str(store), "--out", str(out)]).exit_code == 0
+    page = (out / "over.md").read_text()
+    assert "| miss the maximum | without doubt |" in page
+    assert "miss the maximum & without doubt" in (out / "over.tex").read_text()
+
+
+def test_a_second_pass_takes_an_estimate_s_place_only_if_it_is_higher():
+    spec = parse_spec(SIZES)
+    gains = []
+    for cell in plan_cells(spec):
+        if cell.curve == "over" and cell.n == 300:
+            first, both = run_cell(SIZES, cell), confirm_cell(SIZES, cell)
+            second = both.certificate["second_pass"]
+            gains.append(second["gain"])
+            assert second["first_loss"] == first.loss
+            assert both.certificate["n_starts"] == 13 + 43
+            assert first.log_likelihood is not None
+            higher = first.log_likelihood + second["gain"]
+            assert both.log_likelihood == pytest.approx(higher, abs=1e-6)
+            if not second["gain"]:
+                assert (both.loss, both.params) == (first.loss, first.params)
+            assert confirm_cell(SIZES, cell).numbers == both.numbers
+    assert min(gains) >= 0.0
+
+
+def test_run_confirm_runs_the_cells_in_doubt_once_and_says_what_it_did(tmp_path):
+    spec, path = tmp_path / "over.toml", tmp_path / "over.sqlite"
+    spec.write_text(SIZES)
+    common = ["run", str(spec), "--out", str(path), "--workers", "1"]
+    first = CliRunner().invoke(app, [*common, "--no-confirm"])
+    assert first.exit_code == 0
+    with open_store(path) as opened:
+        waiting = len(cells_in_doubt(as_fits(opened.spec), opened))
+        before = {r.key: r.log_likelihood or np.nan for r in opened.records()}
+    assert waiting > 0
+    second = CliRunner().invoke(app, [*common, "--confirm"])
+    assert second.exit_code == 0
+    assert f"of {waiting} cells moved to a higher maximum" in second.output
+    with open_store(path) as opened:
+        assert not cells_in_doubt(as_fits(opened.spec), opened)
+        records = {r.key: r for r in opened.records()}
+        assert all((r.log_likelihood or np.nan) >= before[key] - 1e-9 for key, r in records.items())
+        confirmed = [key for key, r in records.items() if "second_pass" in r.certificate]
+        assert len(confirmed) == waiting
+        assert summarise(opened)[0].evidence.confirmed == waiting
+    again = CliRunner().invoke(app, ["cell", str(path), confirmed[0], "--json"])
+    assert json.loads(again.stdout)["same_as_stored"] is True
+    assert "second pass" not in CliRunner().invoke(app, [*common, "--confirm"]).output
