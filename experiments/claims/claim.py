@@ -53,6 +53,9 @@ class Claim:
     examples : tuple of str
         Beside a vacuous claim, facts by which its conclusion is false for experts that the paper
         names as examples; a conditional that nothing meets cannot fail itself.
+    at_closure : tuple of str
+        Facts with witnesses outside the claim's parameter set that lie in a larger one: where its
+        closure holds what an open condition leaves out.  They decide nothing.
     quotes : str
         The theorem of another work that the claim is, or that it follows from.
     follows : tuple of str
@@ -85,6 +88,7 @@ class Claim:
     other: tuple[str, ...] = ()
     supremum: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    at_closure: tuple[str, ...] = ()
     quotes: str = ""
     follows: tuple[str, ...] = ()
     unsupported: str = ""
@@ -111,7 +115,8 @@ class Claim:
     def facts(self) -> tuple[str, ...]:
         """Names of the facts that bear on the claim."""
         named = (self.vacuous, self.misprint, self.fails, self.proved, self.supremum, self.other)
-        return tuple(name for names in (*named, self.follows, self.examples) for name in names)
+        beside = (self.follows, self.examples, self.at_closure)
+        return tuple(name for names in (*named, *beside) for name in names)
 
     @property
     def own_roles(self) -> tuple[str, ...]:
@@ -152,6 +157,8 @@ class Claim:
             return rules.SUPREMUM
         if fact in self.examples:
             return rules.FOR_EXAMPLES
+        if fact in self.at_closure:
+            return rules.AT_CLOSURE
         if fact in self.follows:
             return rules.UNSUPPORTED if self.unsupported else rules.QUOTED
         return rules.OTHER if fact in self.other else rules.PROVED

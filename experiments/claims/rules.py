@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "AT_CLOSURE",
     "CONSISTENT",
     "CONTRADICTED",
     "EVERYWHERE",
@@ -45,6 +46,9 @@ SUPREMUM = "true as a supremum"
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 FOR_EXAMPLES = "false for the experts that the paper names"
 """What a fact shows beside a claim that is vacuous; it decides nothing."""
+AT_CLOSURE = "fails everywhere where the closure of the parameters holds alpha = beta = 0"
+"""What a fact shows whose witness an open condition of the paper leaves out of a compact set; it
+decides nothing."""
 VERDICTS: Mapping[str, str] = {
     PROVED: "a proof is written in its fact, or an equation is checked as printed; where a fact"
     " tries its inequalities at random points, this is a check of the writing, not the proof",

@@ -33,8 +33,11 @@ _VAN_DE_GEER = "van de Geer (2000), Theorem 7.4"
 _NEURON = {"name": "activation", "activation": "gelu", "weighted": False}
 _NEURONS = "microscope_neurons", "neurons, k = 3"
 _MEETS = (
-    "At GELU neurons without output weight, which meet the condition at parameters drawn at random;"
-    " networks with one do not (compete.section-3.independence).  "
+    "At GELU neurons without output weight and alpha bounded away from 0, which meet the condition"
+    " at parameters drawn at random.  At alpha = 0 they do not, and the bound is false there"
+    " (flat-neuron); networks with an output weight do not (compete.section-3.independence).  The"
+    " condition is printed with a sum over (u, v) in both orders, which no expert with two"
+    " parameters meets, since second derivatives are symmetric: a misprint, read as u <= v.  "
 )
 _UPPER = (
     "Maximum likelihood is as fast by the fact per-input, up to a power of log n and where no mass"

@@ -50,6 +50,23 @@ FACTS = (
         SPECIAL,
     ),
     Fact(
+        "flat-neuron",
+        "A neuron without slope loses the competition's advantage, as a constant line does",
+        "compete",
+        ("Theorem 3.2", "Sec. 3, remarks (i), (ii)"),
+        "GELU neurons without output weight, masses free, N* = 2, N = 3, on a set that holds alpha"
+        " = 0.  The condition of Sec. 3 is asked of every parameter W_e, and at alpha = 0 the"
+        " derivatives of gelu(alpha x + beta) are 1 and x times constants: the condition fails, so"
+        " that the theorem does not speak of such a set.",
+        "alpha_1* = 0: the answer and its weight are constant in x.  Two neurons with answers +-"
+        " eps from it, nu - eps^2 and half of its mass each keep mass, mean and variance: total"
+        " variation is of order eps^4, the loss of order eps^2.",
+        "Truths with alpha_j* = 0 for one j, of measure zero.",
+        "Bound alpha away from 0: then GELU neurons meet the condition, as far as it is checked.",
+        (Sequence(gaussian.FLAT_NEURON, power=2),),
+        SPECIAL,
+    ),
+    Fact(
         "orders",
         "rbar(m) = 2 m for the polynomial systems of Gaussian mixtures of lines",
         "compete",
