@@ -6,6 +6,7 @@ from experiments.attention.claims import ERROR, FULL, HALF, NAMED, PARTIAL, QUAR
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Bound, Orbit, Slope
 from experiments.claims.rules import SUPPORTS
+from experiments.claims.scope import Models, Scope
 
 __all__ = ["CLAIMS"]
 
@@ -181,6 +182,12 @@ CLAIMS = (
         note="Where the closure of the parameters holds alpha = beta = 0 it is false of all"
         " measures: an atom whose expert is 0 has the truth's function at any distance, see the"
         " fact zero-expert.",
+        scope=Scope(
+            Models("least-squares", ("sigmoid-partial",), ("gelu",)),
+            place="App. C.1.2",
+            conditions=("A = 0",),
+            near=True,
+        ),
         repairs="attention.theorem-4",
     ),
 )

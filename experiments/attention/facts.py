@@ -140,6 +140,7 @@ FACTS = (
         "Assume distinct eta_j*, and scores of which none is minus another.",
         (Witness(regressions.COMPLEMENTS), Witness(regressions.COMPLEMENTS_PARTIAL)),
         SPECIAL,
+        near=False,
     ),
     Fact(
         "linear-flip",
@@ -152,6 +153,7 @@ FACTS = (
         "Say that the limit is the true function, and score the distance to the set.",
         (Witness(regressions.LINEAR_FLIP),),
         EVERYWHERE,
+        near=False,
     ),
     Fact(
         "junction",
@@ -169,6 +171,7 @@ FACTS = (
         "Exponent 2 for gates of atoms whose expert is 0.",
         tuple(Sequence(path, power=2) for path in regressions.JUNCTIONS),
         EVERYWHERE,
+        near=False,
     ),
     Fact(
         "edge-neuron",
@@ -186,6 +189,7 @@ FACTS = (
         "Keep kinks away from the edge of the inputs, and neurons active.",
         tuple(Sequence(path, power=1.5) for path in regressions.EDGE_NEURONS),
         EVERYWHERE,
+        near=False,
     ),
     Fact(
         "dead-neuron",
@@ -237,6 +241,7 @@ FACTS = (
         "Assume distinct eta_j*, and scores of which none is minus another.",
         tuple(Sequence(path, power=2) for path in regressions.COMPLEMENT_SPLITS),
         SPECIAL,
+        near=False,
     ),
     Fact(
         "zero-expert",
@@ -279,6 +284,7 @@ FACTS = (
             Inequality(lipschitz.ATTENTION_OPPOSITE_NEURONS),
         ),
         EVERYWHERE,
+        near=False,
     ),
     Fact(
         "families-of-definitions",

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from experiments.claims import rules
 from experiments.claims.kinds import Check
+from experiments.claims.scope import Scope
 
 __all__ = ["PAPERS", "Claim"]
 
@@ -72,6 +73,9 @@ class Claim:
         Why there is neither fact nor check, where there is none.
     note : str
         What a reader should know.
+    scope : Scope or None
+        What the claim quantifies over, where this is not that of its family and paper, see
+        `experiments.scopes.scope_of`.
     """
 
     id: str
@@ -96,6 +100,7 @@ class Claim:
     repairs: str = ""
     untested: str = ""
     note: str = ""
+    scope: Scope | None = None
 
     def __post_init__(self) -> None:
         if self.paper not in PAPERS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.claims import equations, lipschitz
-from experiments.claims.fact import Fact
+from experiments.claims.fact import POSITIVE, Fact
 from experiments.claims.kinds import Identity, Inequality, Order, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 from experiments.claims.witnesses import gaussian
@@ -22,6 +22,7 @@ FACTS = (
         "Every truth, for N >= 2 N*.",
         "Put exp(c_i) into eqs. (3), (4) and (13), as the proofs do; moestat judges these.",
         (Witness(gaussian.DOUBLED_LINES), Witness(gaussian.DOUBLED_NETWORKS)),
+        near=False,
     ),
     Fact(
         "output-weight",
@@ -137,6 +138,7 @@ FACTS = (
         "Assume that every expert is among the top K on a set of inputs of positive measure.",
         (Witness(gaussian.NEVER_ACTIVE),),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "no-cover",

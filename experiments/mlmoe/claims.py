@@ -10,6 +10,7 @@ from fractions import Fraction
 from experiments.claims import equations
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
+    FREE_MASSES,
     Bound,
     Check,
     Far,
@@ -19,6 +20,7 @@ from experiments.claims.kinds import (
     Slope,
 )
 from experiments.claims.rules import SUPPORTS
+from experiments.claims.scope import ALMOST_ALL, Models, Scope
 
 __all__ = ["CLAIMS"]
 
@@ -36,6 +38,19 @@ GATES, SPLITS, SHARED = (
 )
 NEVER_SEEN = ("swapped-experts", "resonance")
 """Exceptions to Theorem 1 that no assumption on single slopes leaves out."""
+
+
+def _almost_all(gate: str, *conditions: str, near: bool = False) -> Scope:
+    """Almost every truth with two experts or more, masses up to a common factor."""
+    return Scope(
+        Models("multinomial", (gate,)),
+        place="A.1, Sec. 3",
+        conditions=("two experts", "masses up to a factor", *conditions),
+        truths=ALMOST_ALL,
+        near=near,
+    )
+
+
 _VAN_DE_GEER = "van de Geer (2000), Theorem 7.4"
 _REGIME_2 = "Regime 2 is a truth with an expert of slopes 0."
 
@@ -46,7 +61,10 @@ def _slopes(truth: str, exact: bool = True, over: bool = True) -> tuple[Check, .
     if exact:
         checks.append(Slope(_SWEEP, f"{truth}, k = 2", (1, "expert"), HALF))
     if over:
-        checks.append(Slope(_SWEEP, f"{truth}, k = 3", (2, "expert"), QUARTER))
+        curve = f"{truth}, k = 3"
+        checks.append(
+            Slope(_SWEEP, curve, (2, "expert"), QUARTER, required=False, note=FREE_MASSES)
+        )
     return tuple(checks)
 
 
@@ -83,7 +101,7 @@ CLAIMS = (
             Slope(
                 *(_SWEEP, "softmax, k = 3", (2, "expert"), QUARTER),
                 required=False,
-                note="free masses: the extra expert is often light, and its place says nothing",
+                note=FREE_MASSES,
             ),
         ),
         note="No slope is 0 at the truths of equal-slopes, so they are in Regime 1.",
@@ -193,7 +211,7 @@ CLAIMS = (
         follows=("entropy-of-classes",),
     ),
     Claim(
-        "mlmoe.proposition-2.factor",
+        "mlmoe.factor-of-proposition-2",
         "Proposition 2, the factor (K d k)^(1/2)",
         "The Hellinger distance of the density estimate is of order (K d k log n / n)^(1/2).",
         SIGMOID,
@@ -237,7 +255,7 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "mlmoe.theorem-1.factor",
+        "mlmoe.factor-of-theorem-1",
         "Theorem 1, second display, the factor (K d k)^(1/2)",
         "D1 of the maximum-likelihood estimate depends on K, d and k by the factor (K d k)^(1/2).",
         SIGMOID,
@@ -454,6 +472,7 @@ CLAIMS = (
         " opposite; class slopes of one expert that are equal; experts that are the gates"
         " exchanged (swapped-experts); slopes of gates and experts in small integer ratios"
         " (resonance).  The list is not known to be complete.",
+        scope=_almost_all("sigmoid"),
         repairs="mlmoe.theorem-1",
     ),
     Claim(
@@ -464,6 +483,7 @@ CLAIMS = (
         " common factor.",
         SIGMOID,
         "D1",
+        scope=_almost_all("sigmoid", near=True),
         repairs="mlmoe.theorem-1",
         proved=("second-order-classes",),
         note="Its constant is so small on short intervals that the bound says nothing at any sample"
@@ -478,6 +498,7 @@ CLAIMS = (
         "D2r",
         checks=(Bound("mlmoe-2-identified"), Far("mlmoe-2-identified")),
         note="With the exceptions of mlmoe.theorem-1.repaired.",
+        scope=_almost_all("sigmoid-inner", "temperature fixed"),
         repairs="mlmoe.section-4.1.identifiable",
     ),
     Claim(
@@ -490,6 +511,7 @@ CLAIMS = (
         checks=(Bound("mlmoe-3"), Orbit("mlmoe-3"), Far("mlmoe-3")),
         note="Exceptions that are known: a common position of two gates, and class slopes of one"
         " expert that are equal.",
+        scope=_almost_all("sigmoid-euclidean", "positions inside"),
         repairs="mlmoe.theorem-3",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.claims import equations, lipschitz
-from experiments.claims.fact import Fact
+from experiments.claims.fact import POSITIVE, Fact
 from experiments.claims.kinds import Identity, Inequality, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 from experiments.claims.witnesses import classes
@@ -223,6 +223,7 @@ FACTS = (
         "Assume k* >= 2.",
         (Witness(classes.SINGLE_EXPERT), Witness(classes.SINGLE_EXPERT_EUCLIDEAN)),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "temperature-scale",
@@ -255,6 +256,7 @@ FACTS = (
         "Assume alpha_j* within the interior of the inputs' support, or d >= 2.",
         (Witness(classes.POSITIONS_OUTSIDE),),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "class-holds-truth",

@@ -12,7 +12,7 @@ from experiments.claims.kinds import InequalityEvidence
 from experiments.claims.trial import Trial
 from moestat.base.types import FloatArray
 
-__all__ = ["ATTENTION_GATE_PAIRS", "THRESHOLD", "cancelling", "quartic"]
+__all__ = ["ATTENTION_GATE_PAIRS", "THRESHOLD", "cancelling", "quartic", "unequal"]
 
 THRESHOLD = 1.0 - 3.0**-0.5
 """The value of a constant gate above which two gates agree with it to one order more."""
@@ -44,15 +44,31 @@ def cancelling(share: float, first: float) -> tuple[FloatArray, FloatArray, Floa
     thrice = once * (1.0 - 6.0 * once)
     fourth = twice * (1.0 - 12.0 * once)
     slopes = np.array([1.0, -once[0] / once[1]])
+    curves: FloatArray
     if first == 0.5 * share:
         curves = -twice / (2.0 * once)  # the coefficient of x^3 is 0 by symmetry
     else:
         curves = np.linalg.solve(
-            [once, twice * slopes],
-            [-twice @ slopes**2 / 2.0, -thrice @ slopes**3 / 6.0],
+            np.array([once, twice * slopes]),
+            np.array([-twice @ slopes**2 / 2.0, -thrice @ slopes**3 / 6.0]),
         )
     left = twice @ curves**2 / 2.0 + thrice @ (slopes**2 * curves) / 2.0 + fourth @ slopes**4 / 24.0
     return values, slopes, curves, float(left)
+
+
+def unequal(share: float, low: float, high: float) -> float:
+    """The value of the first gate, between two, at which the coefficient of x^4 vanishes, too.
+
+    Examples
+    --------
+    >>> round(unequal(0.6, 0.1, 0.29), 4)
+    0.1856
+    """
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        left = cancelling(share, low)[3] * cancelling(share, middle)[3] > 0.0
+        low, high = (middle, high) if left else (low, middle)
+    return 0.5 * (low + high)
 
 
 def quartic(share: float) -> FloatArray:

@@ -6,9 +6,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
-from experiments.claims.witnesses.quadratic_gates import THRESHOLD, cancelling
+from experiments.claims.witnesses.quadratic_gates import THRESHOLD, cancelling, unequal
 from experiments.claims.witnesses.witness import Blocks, Pair, Path
 from moestat.model.axes import family
 from moestat.model.family import Family
@@ -349,6 +348,7 @@ def _opposite_neurons(name: str, gate: str, names: tuple[str, ...], loss: str) -
         " and GELU(-eps u) there, whose odd parts cancel; the loss is to this representation,"
         " and no other one is nearer by more than a constant factor (short_proofs.md)."
         "  N* = 1, N = 3, dense regime.",
+        represents=True,
     )
 
 
@@ -433,6 +433,7 @@ def _complement_split(name: str, gate: str, loss: str) -> Path:
         " mean stays; no exact representation is nearer by more than a constant"
         " factor (short_proofs.md).",
         radii=(0.1, 0.05, 0.02, 0.01, 0.005),
+        represents=True,
     )
 
 
@@ -505,7 +506,7 @@ def _pair_of_gates(name: str, share: float, first: float) -> Path:
     )
 
 
-_UNEQUAL = brentq(lambda first: cancelling(0.6, first)[3], 0.1, 0.29, xtol=1e-16, rtol=1e-15)
+_UNEQUAL = unequal(0.6, 0.1, 0.29)
 GATE_PAIRS = {
     4: _pair_of_gates("gate-pair-4", 0.3, 0.15),
     5: _pair_of_gates("gate-pair-5", 0.6, _UNEQUAL),
