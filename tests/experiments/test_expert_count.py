@@ -7,9 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from experiments.attention.definitions import FAMILIES
 from experiments.catalogue import CLAIMS, FACTS
 from experiments.claims import lipschitz
 from experiments.claims.kinds import Contrast, Inequality, InequalityEvidence, judge_inequality
+from experiments.claims.witnesses.quadratic_gates import ATTENTION_GATE_PAIRS
 from experiments.expert_count.routing import routing_probabilities
 from experiments.expert_count.trials import TRIALS
 from experiments.folders import FIGURES
@@ -81,7 +83,8 @@ def test_verdicts_of_the_paper_and_no_trial_without_a_claim(kept, tmp_path):
     owners = (*CLAIMS.values(), *FACTS.values())
     checks = [check for owner in owners for check in owner.checks]
     tried = [check for check in checks if isinstance(check, Inequality)]
-    elsewhere = [independence.SECOND_ORDER, *(getattr(lipschitz, n) for n in lipschitz.__all__)]
+    elsewhere = [independence.SECOND_ORDER, FAMILIES, ATTENTION_GATE_PAIRS]
+    elsewhere += [getattr(lipschitz, n) for n in lipschitz.__all__]
     known = {trial.name for trial in (*TRIALS.values(), *elsewhere)}
     assert {check.trial.name for check in tried} == known
 

@@ -44,14 +44,14 @@ def cancelling(share: float, first: float) -> tuple[FloatArray, FloatArray, Floa
     thrice = once * (1.0 - 6.0 * once)
     fourth = twice * (1.0 - 12.0 * once)
     slopes = np.array([1.0, -once[0] / once[1]])
-    curves: FloatArray
     if first == 0.5 * share:
-        curves = -twice / (2.0 * once)  # the coefficient of x^3 is 0 by symmetry
+        found = -twice / (2.0 * once)  # the coefficient of x^3 is 0 by symmetry
     else:
-        curves = np.linalg.solve(
+        found = np.linalg.solve(
             np.array([once, twice * slopes]),
             np.array([-twice @ slopes**2 / 2.0, -thrice @ slopes**3 / 6.0]),
         )
+    curves = np.asarray(found, np.float64)
     left = twice @ curves**2 / 2.0 + thrice @ (slopes**2 * curves) / 2.0 + fourth @ slopes**4 / 24.0
     return values, slopes, curves, float(left)
 
