@@ -160,7 +160,7 @@ def test_a_translation_of_the_cosine_gate_is_a_convention():
         }
     )
     units = np.array([0.8, -0.5]) / (np.array([0.8, 0.5]) + 0.1) + 0.05
-    moved = model.measure(theta).atoms | {"tau1": 0.1, "tau2": 0.1}
+    moved = dict(model.measure(theta).atoms)
     alpha = np.sign(units) * 0.1 * np.abs(units) / (1.0 - np.abs(units))
     x = np.linspace(-2.0, 2.0, 50)[:, None]
     first = model.gate_probabilities(theta, x)
