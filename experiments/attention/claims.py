@@ -142,7 +142,7 @@ CLAIMS = (
         {"over": HALF},
         (Printed(printed.ATTENTION_SOFTMAX_ENTRY, failing=MISPRINT),),
         note=_UNWEIGHTED + "  Sec. 4.2 and App. C.1.3 print eps^-4 for the same entry, which is the"
-        " intended one: it is the entry of the sparse row.",
+        " intended one: it is the entry of the sparse row, and fails like it for ReLU networks.",
     ),
     Claim(
         "attention.table-1.softmax.polynomial.sparse",
