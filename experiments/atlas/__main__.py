@@ -13,8 +13,16 @@ import typer
 
 from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
 from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, is_mixture
+from experiments.atlas.labels import BY_GATES, order_of_gates
 from experiments.atlas.links import explored_orders
-from experiments.atlas.order import BY_CASE, NOT_DONE, AtlasResult, by_rule, run_cell
+from experiments.atlas.order import (
+    BY_CASE,
+    NOT_DONE,
+    AtlasResult,
+    by_rule,
+    drawn_truth,
+    run_cell,
+)
 from experiments.atlas.page import write
 from experiments.folders import FIGURES
 
@@ -40,6 +48,7 @@ def main(
     explored = explored_orders(folder)
     for cell in sorted(atlas_cells(), key=_is_searched):
         _by_explorer(cell, kept, explored)
+        _by_gates(cell, kept)
         if _by_rule(cell, kept) or time.monotonic() - begun > 60.0 * minutes:
             continue
         if cell.size not in (sizes or SIZES) or _is_done(kept.get(cell.key), seconds):
@@ -70,6 +79,27 @@ def _by_explorer(cell: AtlasCell, kept: dict[str, Any], explored: Mapping[Any, A
         one = kept.get(replace(cell, size=1).key, {"null": ()})
         found = AtlasResult(one["null"], own[0], f"{BY_CASE} {own[1]}", far=known.get("far", ""))
         kept[cell.key] = found.as_dict()
+
+
+def _by_gates(cell: AtlasCell, kept: dict[str, Any]) -> None:
+    """Take the order that two gates attain, where a search found a smaller one.
+
+    Searched distances are upper bounds of the least ones, so that their order is one of these.
+    """
+    known = kept.get(cell.key)
+    if known is None or known["null"] or known["order"] is None or known["found"] == BY_GATES:
+        return
+    if _gate_of(cell) != "sigmoid-quadratic":
+        return
+    model = cell.true_family()
+    attained = order_of_gates(model, drawn_truth(cell)[0], cell.size)
+    if attained is not None and known["order"] < attained:
+        kept[cell.key] = known | {"order": float(attained), "found": BY_GATES}
+
+
+def _gate_of(cell: AtlasCell) -> str:
+    gate = cell.axes[1]
+    return gate if isinstance(gate, str) else str(gate["name"])
 
 
 def _by_rule(cell: AtlasCell, kept: dict[str, Any]) -> bool:

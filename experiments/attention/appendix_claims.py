@@ -6,6 +6,7 @@ from experiments.attention.claims import ERROR, FULL, HALF, NAMED, PARTIAL, QUAR
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import Bound, Orbit, Slope
 from experiments.claims.rules import SUPPORTS
+from experiments.claims.scope import Models, Scope
 
 __all__ = ["CLAIMS"]
 
@@ -93,7 +94,8 @@ CLAIMS = (
         (Bound("attention-4"),),
         note="The explorer's GELU experts have no output weight.",
         vacuous=("opposite-gates",),
-        examples=("shared-weights", "zero-expert"),
+        examples=("shared-weights", "dead-neuron"),
+        at_closure=("zero-expert",),
     ),
     Claim(
         "attention.theorem-4.polynomial",
@@ -142,7 +144,7 @@ CLAIMS = (
         (Bound("attention-5"),),
         note="As printed L5 is to one best approximation of many.",
         vacuous=("opposite-gates",),
-        examples=("junction", "shared-weights", "polynomial-split"),
+        examples=("edge-neuron", "shared-weights", "polynomial-split"),
     ),
     Claim(
         "attention.theorem-5.rate",
@@ -156,7 +158,7 @@ CLAIMS = (
             for expert in ("relu", "linear")
         ),
         vacuous=("opposite-gates",),
-        examples=("junction",),
+        examples=("edge-neuron", "junction"),
     ),
     Claim(
         "attention.proposition-4",
@@ -165,7 +167,8 @@ CLAIMS = (
         PARTIAL,
         "L5",
         checks=(Orbit("attention-5", over=True),),
-        fails=("complements",),
+        note="For lines and for networks with an output weight every truth has such a partner.",
+        fails=("polynomial-split", "shared-weights", "complements"),
     ),
     Claim(
         "attention.theorem-4.repaired",
@@ -176,9 +179,15 @@ CLAIMS = (
         PARTIAL,
         "L4",
         checks=(Bound("attention-4"),),
-        note="Of all measures it is false: an atom whose expert is 0 has the truth's function at"
-        " any"
-        " distance, see the fact zero-expert; eta bounded away from 0 would leave this atom out.",
+        note="Where the closure of the parameters holds alpha = beta = 0 it is false of all"
+        " measures: an atom whose expert is 0 has the truth's function at any distance, see the"
+        " fact zero-expert.",
+        scope=Scope(
+            Models("least-squares", ("sigmoid-partial",), ("gelu",)),
+            place="App. C.1.2",
+            conditions=("A = 0",),
+            near=True,
+        ),
         repairs="attention.theorem-4",
     ),
 )

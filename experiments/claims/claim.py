@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from experiments.claims import rules
 from experiments.claims.kinds import Check
+from experiments.claims.scope import Scope
 
 __all__ = ["PAPERS", "Claim"]
 
@@ -53,6 +54,9 @@ class Claim:
     examples : tuple of str
         Beside a vacuous claim, facts by which its conclusion is false for experts that the paper
         names as examples; a conditional that nothing meets cannot fail itself.
+    at_closure : tuple of str
+        Facts with witnesses outside the claim's parameter set that lie in a larger one: where its
+        closure holds what an open condition leaves out.  They decide nothing.
     quotes : str
         The theorem of another work that the claim is, or that it follows from.
     follows : tuple of str
@@ -69,6 +73,9 @@ class Claim:
         Why there is neither fact nor check, where there is none.
     note : str
         What a reader should know.
+    scope : Scope or None
+        What the claim quantifies over, where this is not that of its family and paper, see
+        `experiments.scopes.scope_of`.
     """
 
     id: str
@@ -85,6 +92,7 @@ class Claim:
     other: tuple[str, ...] = ()
     supremum: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    at_closure: tuple[str, ...] = ()
     quotes: str = ""
     follows: tuple[str, ...] = ()
     unsupported: str = ""
@@ -92,6 +100,7 @@ class Claim:
     repairs: str = ""
     untested: str = ""
     note: str = ""
+    scope: Scope | None = None
 
     def __post_init__(self) -> None:
         if self.paper not in PAPERS:
@@ -111,7 +120,8 @@ class Claim:
     def facts(self) -> tuple[str, ...]:
         """Names of the facts that bear on the claim."""
         named = (self.vacuous, self.misprint, self.fails, self.proved, self.supremum, self.other)
-        return tuple(name for names in (*named, self.follows, self.examples) for name in names)
+        beside = (self.follows, self.examples, self.at_closure)
+        return tuple(name for names in (*named, *beside) for name in names)
 
     @property
     def own_roles(self) -> tuple[str, ...]:
@@ -152,6 +162,8 @@ class Claim:
             return rules.SUPREMUM
         if fact in self.examples:
             return rules.FOR_EXAMPLES
+        if fact in self.at_closure:
+            return rules.AT_CLOSURE
         if fact in self.follows:
             return rules.UNSUPPORTED if self.unsupported else rules.QUOTED
         return rules.OTHER if fact in self.other else rules.PROVED

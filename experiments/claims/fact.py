@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from experiments.claims import rules
 from experiments.claims.kinds import Check
 
-__all__ = ["Fact"]
+__all__ = ["EVERY", "POSITIVE", "ZERO", "Fact"]
 
+ZERO, POSITIVE, EVERY = "measure zero", "positive measure", "every truth"
+"""How many truths have a witness."""
 _SCOPES = ("", rules.SPECIAL, rules.EVERYWHERE)
 
 
@@ -39,6 +41,11 @@ class Fact:
         What reproduces it; each supports when the fact is seen.
     scope : str
         ``"fails at special truths"`` or ``"fails everywhere"`` where the fact refutes; else empty.
+    measure : str
+        How many truths have a witness: ``"measure zero"``, ``"positive measure"`` or ``"every
+        truth"``; by default the first for special truths, else the last.
+    near : bool
+        Whether there are witnesses as near to the truth as one likes.
     """
 
     name: str
@@ -51,8 +58,12 @@ class Fact:
     repair: str
     checks: tuple[Check, ...]
     scope: str = ""
+    measure: str = ""
+    near: bool = True
 
     def __post_init__(self) -> None:
+        if not self.measure:
+            object.__setattr__(self, "measure", ZERO if self.scope == rules.SPECIAL else EVERY)
         if self.scope not in _SCOPES:
             raise ValueError(f"{self.name}: scope must be one of {_SCOPES}, got {self.scope!r}")
         if not self.checks:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = [
+    "AT_CLOSURE",
     "CONSISTENT",
     "CONTRADICTED",
     "EVERYWHERE",
@@ -45,6 +46,9 @@ SUPREMUM = "true as a supremum"
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 FOR_EXAMPLES = "false for the experts that the paper names"
 """What a fact shows beside a claim that is vacuous; it decides nothing."""
+AT_CLOSURE = "fails where the closure of the parameters holds what alpha != 0 leaves out"
+"""What a fact shows whose witness an open condition of the paper leaves out of a compact set; it
+decides nothing."""
 VERDICTS: Mapping[str, str] = {
     PROVED: "a proof is written in its fact, or an equation is checked as printed; where a fact"
     " tries its inequalities at random points, this is a check of the writing, not the proof",
@@ -98,6 +102,9 @@ EQUAL, UNEQUAL = 1e-6, 1e-2
 """Relative residuals up to which an equation holds, and from which on it does not."""
 LAW, STARTS = 1e-8, 2
 """Largest discrepancy of one law, and starts that must have come back to a truth alone."""
+REPLAYED = 0.15
+"""Largest half-width of the slope of a repeated procedure: slopes that the figures contrast, -0.49,
+-0.30 and -0.11, are 0.19 apart."""
 ENDS = 0.002
 """How well the ends of a bootstrap interval are known: an exponent must lie inside by so much."""
 NEAR = 0.1

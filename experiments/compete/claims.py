@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.claims.claim import Claim
 from experiments.claims.kinds import (
+    FREE_MASSES,
     AsPrinted,
     Bound,
     Check,
@@ -17,6 +18,7 @@ from experiments.claims.kinds import (
     Order,
     Slope,
 )
+from experiments.claims.scope import EXACT, Models, Scope
 from experiments.compete.class_as_printed import BEST_OF_CLASS
 
 __all__ = ["CLAIMS"]
@@ -33,8 +35,11 @@ _VAN_DE_GEER = "van de Geer (2000), Theorem 7.4"
 _NEURON = {"name": "activation", "activation": "gelu", "weighted": False}
 _NEURONS = "microscope_neurons", "neurons, k = 3"
 _MEETS = (
-    "At GELU neurons without output weight, which meet the condition at parameters drawn at random;"
-    " networks with one do not (compete.section-3.independence).  "
+    "At GELU neurons without output weight and alpha bounded away from 0, which meet the condition"
+    " at parameters drawn at random.  At alpha = 0 they do not, and the bound is false there"
+    " (flat-neuron); networks with an output weight do not (compete.section-3.independence).  The"
+    " condition is printed with a sum over (u, v) in both orders, which no expert with two"
+    " parameters meets, since second derivatives are symmetric: a misprint, read as u <= v.  "
 )
 _UPPER = (
     "Maximum likelihood is as fast by the fact per-input, up to a power of log n and where no mass"
@@ -49,7 +54,19 @@ _BOTH: dict[str, Any] = {
 
 
 def _free(k: int, quantity: str | tuple[int, str], exponent: Fraction) -> Check:
-    return Slope(_SWEEP, _FREE.format(k), quantity, exponent, note=_FREE_NOTE)
+    several = not isinstance(quantity, str) and quantity[0] > 1
+    note = f"{_FREE_NOTE[:-1]}; {FREE_MASSES}" if several else _FREE_NOTE
+    curve = _FREE.format(k)
+    return Slope(_SWEEP, curve, quantity, exponent, required=not several, note=note)
+
+
+def _competing(*blocks: str) -> tuple[Check, ...]:
+    """Errors under competition in cells of two where no mass may vanish, at two truths."""
+    return tuple(
+        Floored(f"{truth}, k = 3", 2, block, QUARTER)
+        for truth in ("competition", "competition-second")
+        for block in blocks
+    )
 
 
 def _floored(fit: str, size: int, exponent: Fraction) -> tuple[Check, ...]:
@@ -57,7 +74,11 @@ def _floored(fit: str, size: int, exponent: Fraction) -> tuple[Check, ...]:
     return tuple(Floored(f"{truth}, {fit}", size, "b", exponent) for truth in ("first", "second"))
 
 
-_EXPERTS = (_free(2, (1, "expert"), HALF), _free(3, (2, "expert"), QUARTER))
+_EXPERTS = (
+    _free(2, (1, "expert"), HALF),
+    *_competing("expert"),
+    _free(3, (2, "expert"), QUARTER),
+)
 
 CLAIMS = (
     Claim(
@@ -100,6 +121,7 @@ CLAIMS = (
             Bound("compete-32-neurons", note=_FREE_NOTE),
             Far("compete-32-neurons"),
         ),
+        at_closure=("flat-neuron",),
         note=_MEETS + "The printed loss has masses that the printed gate lacks.",
     ),
     Claim(
@@ -110,6 +132,7 @@ CLAIMS = (
         "competition-L1",
         {"loss": HALF},
         (Condition("algebraic", _NEURON), Slope(*_NEURONS, "loss", HALF, note=_FREE_NOTE)),
+        at_closure=("flat-neuron",),
         note=_MEETS,
     ),
     Claim(
@@ -127,10 +150,11 @@ CLAIMS = (
                 (2, "expert"),
                 QUARTER,
                 required=False,
-                note="free masses: the extra expert is often light, and its place says nothing",
+                note=FREE_MASSES,
             ),
             Exponent("compete-32-neurons-order", 2),
         ),
+        at_closure=("flat-neuron",),
         note=_MEETS + _FREE_NOTE,
     ),
     Claim(
@@ -150,6 +174,7 @@ CLAIMS = (
         "expert error in sup norm",
         {"over": QUARTER},
         (Condition("algebraic", _NEURON), Exponent("compete-32-neurons-order", 2)),
+        at_closure=("flat-neuron",),
         note=_MEETS + "The order of n^(-1/4) at a truth near which the explorer searched.  That"
         " eps^-12 samples are needed without competition is compete.section-3.without, of linear"
         " experts: the two halves are of different experts, and no contrast follows.",
@@ -203,10 +228,10 @@ CLAIMS = (
         _LINES,
         "competition-L2",
         {"exact": HALF, "over": QUARTER},
-        tuple(
-            _free(k, (size, block), exponent)
-            for k, size, exponent in ((2, 1, HALF), (3, 2, QUARTER))
-            for block in ("a", "b", "nu")
+        (
+            *(_free(2, (1, block), HALF) for block in ("a", "b", "nu")),
+            *_competing("a", "b", "nu"),
+            *(_free(3, (2, block), QUARTER) for block in ("a", "b", "nu")),
         ),
         note=_FREE_NOTE,
         fails=("flat-competitor",),
@@ -365,6 +390,11 @@ CLAIMS = (
         _LINES,
         "competition-L2",
         checks=(Bound("compete-J1"), Far("compete-J1")),
+        scope=Scope(
+            Models("gaussian", ("competition-free",), ("linear",)),
+            place="Sec. 3, App. J",
+            conditions=("masses up to a factor", "no constant line"),
+        ),
         repairs="compete.theorem-j.1",
     ),
     Claim(
@@ -377,6 +407,13 @@ CLAIMS = (
         "competition-top-D",
         checks=(Bound("compete-v1-42"),),
         note="Far from the truth nothing is searched: the gate jumps.",
+        scope=Scope(
+            Models("gaussian", ("competition-top",)),
+            place="Sec. 4",
+            conditions=("each is active",),
+            specified=EXACT,
+            near=True,
+        ),
         repairs="compete-v1.theorem-4.2",
     ),
     Claim(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.claims import equations, lipschitz
-from experiments.claims.fact import Fact
+from experiments.claims.fact import POSITIVE, Fact
 from experiments.claims.kinds import Identity, Inequality, Order, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 from experiments.claims.witnesses import gaussian
@@ -22,6 +22,7 @@ FACTS = (
         "Every truth, for N >= 2 N*.",
         "Put exp(c_i) into eqs. (3), (4) and (13), as the proofs do; moestat judges these.",
         (Witness(gaussian.DOUBLED_LINES), Witness(gaussian.DOUBLED_NETWORKS)),
+        near=False,
     ),
     Fact(
         "output-weight",
@@ -47,6 +48,23 @@ FACTS = (
         "Truths with a_j* = 0 for one j, of measure zero.",
         "Assume a_j* is not 0 for every j.",
         (Sequence(gaussian.FLAT_COMPETITOR, power=2),),
+        SPECIAL,
+    ),
+    Fact(
+        "flat-neuron",
+        "A neuron without slope loses the competition's advantage, as a constant line does",
+        "compete",
+        ("Theorem 3.2", "Sec. 3, remarks (i), (ii)"),
+        "GELU neurons without output weight, masses free, N* = 2, N = 3, on a set that holds alpha"
+        " = 0.  The condition of Sec. 3 is asked of every parameter W_e, and at alpha = 0 the"
+        " derivatives of gelu(alpha x + beta) are 1 and x times constants: the condition fails, so"
+        " that the theorem does not speak of such a set.",
+        "alpha_1* = 0: the answer and its weight are constant in x.  Two neurons with answers +-"
+        " eps from it, nu - eps^2 and half of its mass each keep mass, mean and variance: total"
+        " variation is of order eps^4, the loss of order eps^2.",
+        "Truths with alpha_j* = 0 for one j, of measure zero.",
+        "Bound alpha away from 0: then GELU neurons meet the condition, as far as it is checked.",
+        (Sequence(gaussian.FLAT_NEURON, power=2),),
         SPECIAL,
     ),
     Fact(
@@ -120,6 +138,7 @@ FACTS = (
         "Assume that every expert is among the top K on a set of inputs of positive measure.",
         (Witness(gaussian.NEVER_ACTIVE),),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "no-cover",

@@ -23,8 +23,7 @@ _MAIN = (
         "Theorem 1",
         "For M between K log K log log d and sigma0^-0.075, training error is 0, test error is"
         " o(1), each expert is good on one cluster, and the router finds it.",
-        f"a statement {_TRAINING}, and on test errors; with all constants 1, which the theorem does"
-        " not print, its range of M is empty at the experiments' K = 4 and d = 50 (7.6 to 1.1)",
+        "",
     ),
     (
         "theorem-2",
@@ -37,21 +36,33 @@ _MAIN = (
         "Proposition 3",
         "In the second stage experts see the label signal only, the router the cluster centre"
         " only.",
-        f"a statement {_TRAINING}; {_DECIDES}",
+        "",
     ),
 )
+_PER_PATCH = (
+    "needs the first line of Lemma 15 or 18 for every patch, which is false for two patches or"
+    " more: see the fact frobenius-share; as repaired these bound the sum over patches, and how it"
+    " is shared among them is not shown"
+)
 _UNSUPPORTED = {
+    "theorem-1": f"(57), (58) and (77) of its proof {_PER_PATCH}; with all constants 1, which the"
+    " theorem does not print, its range of M is empty at the experiments' K = 4 and d = 50 (7.6 to"
+    " 1.1)",
+    "proposition-3": f"its induction goes through Lemma 18, whose proof {_PER_PATCH}",
+    "lemma-23": f"(46) of its proof {_PER_PATCH}",
+    "lemma-24": f"it follows from Lemma 23, which {_PER_PATCH}",
     "theorem-2": "the display has an expert m that nothing binds, and the paper states it as what"
     " it"
     " plans to prove",
-    "lemma-13": "its proof applies Lemma 27 at G = 2, where log(1/G) is negative and no eta meets"
-    " the"
-    " condition; as repaired, and at G = 1/2, Lemma 27 would serve",
-    "lemma-18": "its proof applies Lemma 27 at G = 1, where log(1/G) is 0 and its condition is"
-    " none;"
-    " as printed Lemma 27 is false near there, see the fact quadratic-growth",
 }
 """Claims that what the paper gives does not carry, by name."""
+_FROBENIUS = ("theorem-1", "proposition-3", "lemma-23", "lemma-24")
+_FAILS = {15: "frobenius-share", 18: "frobenius-share", 27: "quadratic-growth"}
+_QUOTES = {
+    14: ("Lemma 12, for its main term", ("first-signal",)),
+    19: ("the last two lines of Lemma 18, which are not proved here", ("cubes-of-patches",)),
+}
+"""What a lemma is quoted from, with the fact that is needed beside it."""
 _LEMMAS = (
     "Routing probabilities change by at most M^2 times the change of the scores.",
     "With equal weights across patches experts specialise: error o(1) on their own cluster.",
@@ -88,6 +99,7 @@ _PROVED = {
     **dict.fromkeys((4, 5, 7, 9), "concentration"),
     8: "router-gradients",
     **dict.fromkeys((10, 11, 16), "short-steps"),
+    **dict.fromkeys((12, 13), "first-stage"),
 }
 _NOTES = {
     2: "The error is compared with that of independent weights; o(1) is of an order.",
@@ -95,9 +107,13 @@ _NOTES = {
     6: "The constants of M and J are taken as 1.",
     17: "With constants 1.",
     21: "With constants 1; the second bound is Lemma 25.",
-    14: "The exact order is M^2 sigma0^0.9 / eta, which is smaller.  The alignment after it rests"
-    " on"
-    " Lemma 13.",
+    13: "The printed proof applies Lemma 27 at G = 2, where its condition on eta cannot be met; the"
+    " one of the fact does without.",
+    14: "The exact order is M^2 sigma0^0.9 / eta, which is smaller.  The alignment after it is"
+    " expert-count.lemma-14.alignment.",
+    15: "The bound on the growth of the best unit, for every patch.  The other lines are Lemma 13.",
+    18: "Its first line.  The proof of the others applies Lemma 27 at G = 1, where log(1/G) is 0"
+    " and its condition is none, and at a start that Lemma 15 gives for every patch.",
     27: "With one constant for all G and A it is false as G tends to 1 and A to x0, where the"
     " condition allows a step of any length; see expert-count.lemma-27.repaired.",
 }
@@ -106,8 +122,8 @@ _NOTES = {
 def _lemma(number: int, statement: str) -> Claim:
     name, fact = f"lemma-{number}", _PROVED.get(number)
     tried = (Inequality(TRIALS[name]),) if number in _TRIED and not fact else ()
-    fails = ("quadratic-growth",) if number == 27 else ()
-    quoted = number == 14
+    fails = (_FAILS[number],) if number in _FAILS else ()
+    quoted, needed = _QUOTES.get(number, ("", ()))
     why = _UNSUPPORTED.get(name, "")
     return Claim(
         f"expert-count.{name}",
@@ -116,8 +132,8 @@ def _lemma(number: int, statement: str) -> Claim:
         checks=tried,
         proved=(fact,) if fact else (),
         fails=fails,
-        quotes="Lemma 12, which is open here, for its main term" if quoted else "",
-        follows=("first-signal",) if quoted else (),
+        quotes=quoted,
+        follows=(*needed, *(("frobenius-share",) if name in _FROBENIUS else ())),
         unsupported=why,
         untested=""
         if tried or fact or fails or why or quoted
@@ -182,6 +198,7 @@ CLAIMS = (
             statement,
             untested=why,
             unsupported=_UNSUPPORTED.get(name, ""),
+            follows=("frobenius-share",) if name in _FROBENIUS else (),
         )
         for name, place, statement, why in _MAIN
     ),
@@ -194,6 +211,26 @@ CLAIMS = (
         note="An upper bound cannot show an only when.  By the exact order it does so for M up to"
         " order sigma0^-0.2; the sentence is false from M = sigma0^-0.1 on, where Lemmas 10 to 12"
         " still hold.",
+    ),
+    Claim(
+        "expert-count.lemma-14.alignment",
+        "Lemma 14, second sentence, and step (14)",
+        "From then on the gradient of the best unit along its signal is at least 1 - sigma0^0.2 of"
+        " the gradient's norm, for every patch.",
+        fails=("frobenius-share",),
+        note="Step (14) leaves out the sum over patches.",
+    ),
+    Claim(
+        "expert-count.lemma-15.repaired",
+        "Lemmas 14 and 15, repaired",
+        "From T^(m) on the gradients of the best unit along its signal, in all P patches together,"
+        " are at least 1 - sigma0^0.2 of the norm in length, and its inner products with its signal"
+        " add up over patches to at least (1 - sigma0^0.2) eta (t - T^(m)).",
+        proved=("frobenius-share",),
+        note="So the largest is at least (1 - sigma0^0.2) / P of eta (t - T^(m)), and the vector"
+        " over patches P^(-1/2) of it: the orders survive where P is logarithmic, but how the sum"
+        " is shared among patches is not shown.",
+        repairs="expert-count.lemma-15",
     ),
     Claim(
         "expert-count.abstract.range",

@@ -1,4 +1,4 @@
-"""Lemmas 14 and 27 of Duy et al. (n.d.): growth of inner products under normalised steps."""
+"""Lemmas 13, 14 and 27 of Duy et al. (n.d.): growth of inner products under normalised steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.claims.kinds import InequalityEvidence
 
-__all__ = ["lemma_14", "lemma_27", "lemma_27_printed", "only_when"]
+__all__ = ["lemma_13", "lemma_14", "lemma_27", "lemma_27_printed", "only_when"]
 
 _SEED = 23
 _J, _K, _P = 4, 4, 4
@@ -60,6 +60,33 @@ def lemma_14() -> InequalityEvidence:
     factors = [time / high for _, time, _, high in paths]
     detail = f"eta T^(m) is {min(factors):.2g} to {max(factors):.2g} of its upper bound"
     return InequalityEvidence(float(max(excess)), len(paths), detail)
+
+
+def lemma_13() -> InequalityEvidence:
+    """All products but the best stay below what the start's margin allows, at steps up to x_0."""
+    rng, worst, grown = np.random.default_rng(_SEED), -math.inf, 0.0
+    for sigma, power in ((1e-6, 0.05), (1e-9, 0.05), (1e-12, 0.05), (1e-12, 0.075)):
+        M = sigma**-power
+        for _ in range(10):
+            z = np.sort(sigma * np.abs(rng.standard_normal(_J * _K)))
+            while z[-1] / z[-2] - 1.0 < 1.0 / (3.0 * M * (_J * _K) ** 2):
+                z = np.sort(sigma * np.abs(rng.standard_normal(_J * _K)))
+            x0, eta = float(z[-1]), float(z[-1]) * rng.uniform(0.1, 1.0)
+            # Lemma 12: relative errors sigma_0^1.5, and sigma_0^2.5 beside the main term.
+            off = M * M / (3.0 * sigma**2) * sigma**2.5
+            bound = 1.0 / (
+                math.exp(-eta / x0) * (1 / z[-2] - 1 / x0) - 2.0 * off * (1 + eta / x0) / x0
+            )
+            while z[-1] < sigma**0.5:
+                push = z**2 * (1.0 + sigma**1.5 * rng.uniform(-1, 1, z.size))
+                push += sigma**2 * off * rng.uniform(-1, 1, z.size)
+                # Longer steps where the products are large: they are then nearly continuous.
+                step = max(eta, _SHARE * float(z[-1]))
+                z = z + step * push / (math.sqrt(_P) * float(np.linalg.norm(push)))
+            worst = max(worst, float(z[:-1].max()) / bound - 1.0)
+            grown = max(grown, float(z[:-1].max()) / sigma)
+    detail = f"other products grow to {grown:.2g} sigma_0 at most, the best to sigma_0^0.5"
+    return InequalityEvidence(worst, 40, detail)
 
 
 def only_when() -> InequalityEvidence:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from experiments.claims.kinds import InequalityEvidence
 from experiments.claims.trial import Trial
-from experiments.expert_count import growth, stages
+from experiments.expert_count import growth, patches, stages
 from experiments.expert_count.routing import routing_probabilities, softmax
 from moestat.base.types import FloatArray
 from moestat.networks import Network, PatchLaw, expert_errors, train
@@ -198,6 +198,14 @@ _EVALUATED: Mapping[str, tuple[str, Callable[[], InequalityEvidence]]] = {
     "lemma-9": ("gradients lie within B sqrt(2 log(2 S / delta) / n)", stages.lemma_9),
     "lemma-10": ("six bounds that follow from steps of length eta", stages.lemma_10),
     "lemma-11": ("|P - 1/M| <= M^2 max |h|", stages.lemma_11),
+    "lemma-12": (
+        "gradients along signals are the main term to within the three parts of its remainder",
+        patches.lemma_12,
+    ),
+    "lemma-13": (
+        "y <= 1 / (e^(-eta / x0) (1 / y0 - 1 / x0) - R), R from the remainders of Lemma 12",
+        growth.lemma_13,
+    ),
     "lemma-14": (
         "eta T^(m) lies between multiples of M^2 sigma_0^0.9 that do not depend on M and sigma_0",
         growth.lemma_14,
@@ -206,8 +214,16 @@ _EVALUATED: Mapping[str, tuple[str, Callable[[], InequalityEvidence]]] = {
         "T^(m) < T_1 at M = sigma_0^-0.1, at sigma_0 = 1e-6 to 1e-12",
         growth.only_when,
     ),
+    "lemma-14.alignment": (
+        "not all patches have a share above P^(-1/2) of the norm",
+        patches.alignment,
+    ),
     "lemma-16": ("the chosen expert's gate is at least 1 / (e M)", stages.lemma_16),
     "lemma-17": ("gates change by at most delta, routing by at most M^2 delta", _lemma_17),
+    "lemma-19": (
+        "both displays, and |f - f'| <= J |z_c|^3 + J (P - 3) max |z_xi|^3",
+        patches.lemma_19,
+    ),
     "lemma-21": ("|pi - pi'| <= 2 Delta, |p - p'| <= M^2 Delta", _lemma_21),
     "lemma-25": ("|p_m - p_m'| <= M^2 |h_m - h_m'|", _lemma_25),
     "lemma-26": ("p_m = 0 if h_m is below the largest score by 1", _lemma_26),

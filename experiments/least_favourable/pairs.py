@@ -15,6 +15,7 @@ L2 distance of the regression functions.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss
 from moestat.model.family import Family
 from moestat.theory.explorer import deviation_loss, explore
-from moestat.theory.explorer._result import Rung
+from moestat.theory.explorer._result import Exploration, Rung
 
 __all__ = ["SIZES", "bound_at", "cases", "compute", "hausdorff", "two_point"]
 
@@ -36,6 +37,8 @@ SIZES = tuple(10.0**power for power in range(3, 15))
 _RADII = (0.3, 1e-3, 8)
 """Largest and smallest sum of deviations, and their number."""
 _STARTS = 1
+_RAISES = 3
+"""How often the smallest sum of deviations may be raised, each time to half the range in logs."""
 
 
 def cases() -> Iterator[Case]:
@@ -126,22 +129,50 @@ def compute(case: Case, tell: Callable[[str], None] | None = None) -> dict[str, 
         Plain data: the verdict of the exploration, its order, and for each pair ``loss`` (the
         case's own Voronoi loss), ``total_variation`` and ``squared`` (of one observation) and
         ``errors`` (by block).
+
+    Raises
+    ------
+    ValueError
+        If distances do not fall along any range of deviations that was tried.
     """
     fitted, true_family, truth = case.families()
-    unit = deviation_loss(case.loss)
-    found = explore(
-        *(fitted, true_family, truth, unit, np.geomspace(*_RADII).tolist()),
-        design=case.design,
-        starts=_STARTS,
-        cells=case.cells,
-        expert_splits=case.expert_splits,
-        progress=tell,
-    )
+    found = _explored(case, tell)
     own = make_loss(case.loss)
     kept = [rung for rung in found.rungs if found.vanishes or rung.resolved]
     pairs = [_pair(rung, fitted, true_family, truth, own, found.vanishes) for rung in kept]
     order = None if not math.isfinite(found.exponent) else round(found.exponent, 3)
     return {"verdict": found.verdict, "order": order, "pairs": pairs}
+
+
+def _explored(case: Case, tell: Callable[[str], None] | None) -> Exploration:
+    """The worst measures, over a range of deviations along which the search keeps its branch."""
+    first, last, count = _RADII
+    for _ in range(_RAISES + 1):
+        found = explore(
+            *case.families(),
+            deviation_loss(case.loss),
+            np.geomspace(first, last, count).tolist(),
+            design=case.design,
+            starts=_STARTS,
+            cells=case.cells,
+            expert_splits=case.expert_splits,
+            progress=tell,
+        )
+        if found.vanishes or _falls(found.rungs):
+            return found
+        # Each pair is continued from the last one, in steps that are now half as long.
+        last = math.sqrt(first * last)
+    raise ValueError(f"{case.name}: the search lost its branch: distances do not fall")
+
+
+def _falls(rungs: Sequence[Rung]) -> bool:
+    """Whether distances fall from pair to pair, as those of the worst measures do.
+
+    A distance that rises belongs to another branch: the search has lost the one that it followed,
+    where distances are near the rounding of the residuals or steps are too long.
+    """
+    roots = [rung.root for rung in rungs]
+    return all(later < earlier for earlier, later in itertools.pairwise(roots))
 
 
 def _pair(

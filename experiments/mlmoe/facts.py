@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from experiments.claims import equations, lipschitz
-from experiments.claims.fact import Fact
-from experiments.claims.kinds import Identity, Inequality, Witness
+from experiments.claims.fact import POSITIVE, Fact
+from experiments.claims.kinds import Identity, Inequality, Sequence, Witness
 from experiments.claims.rules import EVERYWHERE, SPECIAL
 from experiments.claims.witnesses import classes
 from experiments.mlmoe import independence
@@ -61,8 +61,9 @@ FACTS = (
         " size",
         "mlmoe",
         ("Theorem 1",),
-        _READING
-        + "  K = 2, d = 1, k* = 2, and measures all of whose atoms are near the true ones.",
+        "The class is that of Sec. 3 with A.1 to A.4; masses exp(gamma) up to a common factor,"
+        " which the density does not show.  K = 2, d = 1, k* = 2, and measures all of whose atoms"
+        " are near the true ones.",
         "Where alpha_1*, alpha_2*, a_1* and a_2* are linearly independent over the rationals, the"
         " derivatives of the density up to second order in all atoms are linearly independent but"
         " for the two in (alpha, b) and (beta, a), which are one function: by their poles at"
@@ -71,9 +72,53 @@ FACTS = (
         " constant c is small: the least singular value of these functions is below 1e-14 on"
         " [-2, 2].  With cells of three a search in double precision takes d for 0 there, and no"
         " sample of a size to be had tells it from 0.  Written out in docs/theory/short_proofs.md.",
-        "All truths outside a set of measure zero.  No measure near such a truth has its density.",
+        "All truths outside a set of measure zero.  No measure near such a truth has its density"
+        " but for a common factor of the masses, see common-factor; swapped-experts and resonance"
+        " are truths in that set.",
         "",
         (Inequality(independence.SECOND_ORDER),),
+    ),
+    Fact(
+        "swapped-experts",
+        "Two classes whose experts are each other's gates leave a curve of measures",
+        "mlmoe",
+        ("Proposition 1", "Theorem 1", "eq. (5)", "Table 1, exact-specified experts"),
+        _READING + "  Here masses up to a common factor, which is kinder.  K = 2 classes.",
+        "The first expert has the scores of the second gate, the second expert those of the first:"
+        " with A = exp(-s_1), B = exp(-s_2) the probability of the first class is 1 / (1 + (m_1 B +"
+        " m_2 A) / (m_1 + m_2)).  Put p A for A in the first gate and the second expert, q B for B"
+        " in the second gate and the first expert, and masses r_1, r_2 of the same total: it stays"
+        " where r_1 q = m_1 and r_2 p = m_2.  So the ratio of the masses is free, and beta and b"
+        " follow it.  With both experts' scores negated it is the probability of the other class.",
+        "Truths with K = 2, k* = 2 and (a_1, b_1) = (alpha_2, beta_2), (a_2, b_2) = (alpha_1,"
+        " beta_1), or both negated, any number of inputs, of measure zero; all cells hold one atom."
+        "  No slope is 0, none are equal or opposite within the gates, and class slopes are"
+        " distinct.  Gates and experts move.",
+        "Assume that the experts' scores are not those of the gates exchanged, up to a common sign;"
+        " or say for almost every truth.",
+        (Witness(classes.SWAPPED_EXPERTS),),
+        SPECIAL,
+    ),
+    Fact(
+        "resonance",
+        "Gate slopes in the ratio 1 to 2 or 1 to 3 let two cells of two cancel to fourth order",
+        "mlmoe",
+        ("Theorem 1", "eq. (5)", "Table 1, over-specified experts"),
+        _READING + "  K = 2 classes, one input, k* = 2 and cells of two and two, k = 4.",
+        "alpha = (1, 2), class slopes 1 and -1, intercepts 0, masses 1: with N the numerator and D"
+        " the sum of the gates, f = N - P D obeys d2f/dbeta_1^2 + d2f/db_2^2 = df/dbeta_1 +"
+        " df/dbeta_2 - df/db_1 + df/db_2, an identity of rational functions of e^x.  So beta_1 +-"
+        " eps in the first cell and b_2 +- eps in the second, with means moved by -eps^2/2, -eps^2"
+        "/2, eps^2/2, -eps^2/2 in beta_1, beta_2, b_1, b_2, are at a distance of order eps^4, where"
+        " D1 is of order eps^2.  For alpha = (1, 3) the displacement of (beta_1, b_1) is (2, -1)"
+        " eps and that of b_2 is 3^(1/2) eps: the one positive semidefinite member of a line of"
+        " relations.  By Le Cam's two points these parameters are estimated at n^(-1/8) at best.",
+        "Truths with these ratios, of measure zero; no slope is 0, none are equal or opposite"
+        " within the gates or within the experts.  Slopes in the ratio 1 to 1.9 show nothing of it."
+        "  How many such relations there are is not known.",
+        "Say for almost every truth, see second-order-classes.",
+        tuple(Sequence(path, power=2) for path in classes.RESONANCES),
+        SPECIAL,
     ),
     Fact(
         "constant-gate",
@@ -178,6 +223,7 @@ FACTS = (
         "Assume k* >= 2.",
         (Witness(classes.SINGLE_EXPERT), Witness(classes.SINGLE_EXPERT_EUCLIDEAN)),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "temperature-scale",
@@ -210,6 +256,7 @@ FACTS = (
         "Assume alpha_j* within the interior of the inputs' support, or d >= 2.",
         (Witness(classes.POSITIONS_OUTSIDE),),
         SPECIAL,
+        measure=POSITIVE,
     ),
     Fact(
         "class-holds-truth",

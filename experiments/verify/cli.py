@@ -31,7 +31,8 @@ _EPILOG = (
     "Without --claim the pages theory_claims.md and theory_facts.md and the evidence"
     " theory_claims.json are written into --out.\n\n"
     "Exit codes: 0 every claim has its verdict; 1 the same, but some evidence could not be had"
-    " because something went wrong; 2 stopped, by bad input or by what one line on standard error"
+    " because something went wrong, or a claim that is consistent or proved has a witness in its"
+    " scope; 2 stopped, by bad input or by what one line on standard error"
     " says; 130 interrupted.\n\n"
     "Example: python -m experiments.verify --claim mlmoe.theorem"
 )
@@ -78,7 +79,10 @@ def verify(
         _show(found)
     for line in found.broken:
         typer.echo(f"no evidence: {line}", err=True)
-    if found.broken:
+    denied = found.comparison.contradictions
+    for claim_id, name in denied:
+        typer.echo(f"contradiction: {claim_id} has a witness of {name} in its scope", err=True)
+    if found.broken or denied:
         raise typer.Exit(SOME_FAILED)
 
 

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import groupby
 
 from experiments.claims import rules
 from experiments.claims.claim import PAPERS
 from experiments.claims.kinds import Bound, Far, Inequality
+from experiments.claims.margins import margin
+from experiments.claims.scope import EQUATION
+from experiments.scopes import scope_of
 from experiments.verify.measured import command
 from experiments.verify.results import NOT_RUN, ClaimResult, FactResult, Verification
-from moestat.rates.bounds import WIDE
 
 __all__ = ["fact_markdown", "facts_markdown", "markdown"]
+
+
+def _margins() -> str:
+    """Examples of half the gap, by exponent and block."""
+    shown = ((Fraction(-1, 2), "expert"), (Fraction(-1, 4), "expert"), (Fraction(-1, 8), "b"))
+    return ", ".join(f"{margin(power, block):.3g} at {power} of {block}" for power, block in shown)
+
 
 _RULES = f"""What is computed is the evidence: whether two measures have one density, how a
 distance falls, what a slope is; the rules that read it were fixed before
@@ -31,14 +41,17 @@ told apart, by the one rule of the sweeps' reports: *not slower than the bound* 
 over the last four decades reaches the predicted slope, with its logarithm, or lies below), *this
 exponent* (it holds one between those with and without the logarithm), *faster than the bound*
 (it lies below both, which refutes nothing).  A slope supports a bound if it is not slower, lies
-below 0, is at most {WIDE:g} to either side and does not still change, with {rules.CERTIFIED:.0%} of
-the fits certified: an estimate that is no certified maximum says nothing on maximum likelihood, and
+below 0, is to either side at most half the gap to the nearest exponent that the theory knows for
+the block ({_margins()})
+and does not still change, with {rules.CERTIFIED:.0%} of the fits certified:
+an estimate that is no certified maximum says nothing on maximum likelihood, and
 one in ten is what a handful of fits on a bound amounts to ([how often each sentence is true or
 false](slope_sentences.md)).  The
 rate of cells of several atoms is read off the 90% quantile of errors with floored masses, since in
 cells of two errors may fall faster in half of the data sets (proved for two normal atoms without
 inputs, and not so for three, see the page on the limit law): it agrees if its interval is as narrow
-and holds the exponent, not 0.  A slope alone never refutes.  The explorer searches
+and holds the exponent, not 0.  Beside each slope stand the known exponents that it leaves out.  A
+slope alone never refutes.  The explorer searches
 near a truth; a search far from it starts at random, at turned signs, at copies of atoms and at
 atoms whose expert is 0, and a bound without one is *near it only*.  Where a bound is false at some
 truths, a rate claimed for all of them fails in the worst case; of one truth by itself it may hold
@@ -77,6 +90,12 @@ def markdown(verification: Verification) -> str:
         + ".",
         "",
         _RULES,
+        "",
+        "Each claim on a model has a scope that a program reads (`experiments/scopes.py`, and"
+        " `theory_claims.json`): families, parameter set and conditions with their place in the"
+        " paper, as many atoms as the truth or more, worst case or pointwise, all, almost all or"
+        " some truths.  A claim that is consistent or proved must have no witness in its scope,"
+        f" else the verification fails: {verification.comparison.text}",
         "",
         *_missing(verification),
         *_repaired(verification),
@@ -185,15 +204,23 @@ def _repaired(verification: Verification) -> list[str]:
         " r = 1 is the theorem.  A search is at one truth and is no proof; *near it only* says that"
         " none was made far from it.",
         "",
-        "| theorem | as printed | with more assumed | supported by |",
-        "|---|---|---|---|",
+        "| theorem | as printed | with more assumed | scope | supported by |",
+        "|---|---|---|---|---|",
         *(
             f"| `{each.claim.repairs}` | {of.get(each.claim.repairs, '')} |"
-            f" {_plain(each.claim.statement)} | **{_verdict(each)}**: {_support(each)} |"
+            f" {_plain(each.claim.statement)} | {_scoped(each)} | **{_verdict(each)}**:"
+            " {_support(each)} |"
             for each in rows
         ),
         "",
     ]
+
+
+def _scoped(result: ClaimResult) -> str:
+    """The scope of a repaired theorem, and its note."""
+    scope = scope_of(result.claim)
+    told = [scope.text if scope else "", result.claim.note]
+    return _plain(".  ".join(each for each in told if each))
 
 
 def _support(result: ClaimResult) -> str:
@@ -275,6 +302,9 @@ def _evidence(result: ClaimResult) -> list[str]:
     if claim.note:
         head += f" {_plain(claim.note)}"
     lines = [head]
+    scope = scope_of(claim)
+    if scope is not None and scope.asserts != EQUATION:
+        lines.append(f"  - scope: {_plain(scope.text)}")
     if claim.unsupported:
         lines.append(f"  - why: {_plain(claim.unsupported)}")
     if claim.quotes:

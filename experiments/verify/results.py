@@ -24,6 +24,7 @@ from experiments.claims.kinds import (
     Slope,
 )
 from experiments.claims.rules import CONSISTENT, OPEN_VERDICT, VERDICTS, Outcome, decide
+from experiments.scopes import Comparison, compare, scope_of
 from experiments.verify.measured import READ, experiment_of
 from moestat.sweep.spec.experiments import find_spec
 from moestat.sweep.spec.read import load_spec
@@ -212,6 +213,7 @@ class ClaimResult:
             "truths": self.n_truths,
             "reason": self.reason,
             "note": claim.note,
+            "scope": None if (scope := scope_of(claim)) is None else scope.as_dict(),
             "repairs": claim.repairs,
             "facts": list(claim.facts),
             "checks": [result.as_dict() for result in self.checks],
@@ -256,6 +258,12 @@ class Verification:
         ]
 
     @property
+    def comparison(self) -> Comparison:
+        """Supported claims against the witnesses of confirmed facts: none may lie in a scope."""
+        verdicts = [(result.claim, result.verdict) for result in self.results]
+        return compare(verdicts, [each.fact for each in self.facts if each.confirmed])
+
+    @property
     def without_store(self) -> dict[str, int]:
         """Experiment -> number of its slopes and contrasts that could not be had."""
         lost = {
@@ -267,11 +275,18 @@ class Verification:
         return dict(Counter(lost.values()))
 
     def evidence(self) -> dict[str, object]:
-        """What was found, by check; `restored` makes a verification of it."""
+        """What was found, by check, and the verdicts; `restored` makes a verification of it."""
         found = [*self.facts, *self.results]
         results = {each.check.name: each for one in found for each in one.checks}
         return {
             "quick": self.quick,
+            "claims": {
+                result.claim.id: {
+                    "verdict": result.verdict,
+                    "scope": None if (scope := scope_of(result.claim)) is None else scope.as_dict(),
+                }
+                for result in self.results
+            },
             "checks": {
                 name: {
                     "kind": type(each.evidence).__name__,
@@ -305,6 +320,7 @@ class Verification:
             "counts": self.counts,
             "broken": self.broken,
             "without_store": self.without_store,
+            "contradictions": [list(pair) for pair in self.comparison.contradictions],
             "facts": [result.as_dict() for result in self.facts],
             "claims": [result.as_dict() for result in self.results],
         }

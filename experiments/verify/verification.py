@@ -161,7 +161,8 @@ _LEFT_OUT = Missing(f"{NOT_RUN}, since facts decide the claim without it; --full
 
 def _decided(claim: Claim, still: Mapping[str, Evidence]) -> bool:
     """Whether a confirmed fact, or a refutation without samples, settles a claim."""
-    facts = (FACTS[name] for name in claim.facts)
+    # A witness outside the claim's parameter set settles nothing.
+    facts = (FACTS[name] for name in claim.facts if name not in claim.at_closure)
     if any(fact.confirmed([c.judge(still[c.name]) for c in fact.checks]) for fact in facts):
         return True
     return any(c.judge(still[c.name]) == REFUTES for c in claim.checks if c.name in still)

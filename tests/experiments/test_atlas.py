@@ -10,11 +10,13 @@ import pytest
 
 from experiments.atlas.cells import AtlasCell
 from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, order_by_derivatives
+from experiments.atlas.labels import order_of_gates, unseen
 from experiments.atlas.links import explored_orders
 from experiments.atlas.order import by_rule, drawn_truth
 from experiments.atlas.page import write
 from experiments.explorer import CASES
 from experiments.folders import FIGURES
+from moestat.model.axes import family
 
 
 def test_a_gate_without_free_masses_has_no_cells_of_two_beside_one():
@@ -97,3 +99,72 @@ def test_derivatives_of_experts_without_slopes_cancel():
     theta = model.typical(0)
     theta[np.ravel(model.blocks["a"])] = 0.0
     assert order_by_derivatives(model, theta, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "order"), [(0.2, 4), (0.42, 4), (0.43, 5), (0.9, 5), (1.0 - 3.0**-0.5, 6)]
+)
+def test_the_order_of_two_quadratic_gates_depends_on_the_gate(share, order):
+    expert = {"name": "activation", "activation": "gelu", "weighted": False}
+    model = family("least-squares", gate="sigmoid-quadratic", expert=expert, n_experts=2)
+    blocks = {"A": [[0.0], [0.8]], "b": [[0.0], [-0.6]], "alpha": [1.5, -1.0], "beta": [0.7, 0.3]}
+    theta = model.pack(blocks | {"c": [math.log(share / (1.0 - share)), 0.2]})
+    assert order_of_gates(model, theta, 2) == order
+    assert order_of_gates(model, theta, 3) is None
+    softmax = family("least-squares", gate="softmax-quadratic", expert=expert, n_experts=2)
+    assert order_of_gates(softmax, theta, 2) is None
+
+
+def test_a_switch_is_seen_with_the_root_of_its_move_and_a_common_scale_is_not():
+    """Hellinger distances under a top-1 gate, by a rule that is fine near the switch."""
+    model = family("gaussian", gate="softmax-top", n_experts=2)
+    blocks = {"beta0": [0.3, 0.0], "beta1": [1.0, 0.0], "a": [2.0, -1.5], "b": [1.0, -1.0]}
+    truth = blocks | {"nu": [0.25, 0.4]}
+
+    def distance(**moved):
+        x = np.linspace(-2.0, 2.0, 200_001)
+        y = np.linspace(-9.0, 9.0, 301)
+        one, two = (model.pack(each) for each in (truth, truth | moved))
+        # Densities differ where another atom is chosen only: the share of these inputs decides.
+        chosen = [(each[0] + each[1] * x) > 0.0 for each in ((0.3, 1.0), _scores(moved))]
+        apart = x[chosen[0] != chosen[1]]
+        if not apart.size:
+            return 0.0
+        points = apart[:: max(1, apart.size // 200)]
+        square = 0.0
+        for at in points:
+            grid = np.full((y.size, 1), at)
+            roots = [np.exp(0.5 * model.log_density(theta, grid, y)) for theta in (one, two)]
+            square += 0.5 * np.trapezoid((roots[0] - roots[1]) ** 2, y) / points.size
+        return math.sqrt(square * apart.size / x.size)
+
+    def _scores(moved):
+        values = truth | moved
+        return values["beta0"][0], values["beta1"][0]
+
+    moves = (0.01, 0.003, 0.001)
+    distances = [distance(beta0=[0.3 + move, 0.0]) for move in moves]
+    slopes = np.diff(np.log(distances)) / np.diff(np.log(moves))
+    assert np.allclose(slopes, 0.5, atol=0.02)
+    assert distance(beta0=[0.6, 0.0], beta1=[2.0, 0.0]) == 0.0
+    null = ("+1 beta0[0]", "+1 beta1[0,0]")
+    assert "r = 1/2" in unseen(model, null)
+
+
+def test_a_translation_of_the_cosine_gate_is_a_convention():
+    model = family("gaussian", gate="perturbed-cosine", n_experts=2)
+    theta = model.pack(
+        {
+            **{"gamma": [0.3, 0.0], "alpha": [0.8, -0.5], "tau1": 0.1, "tau2": 0.1},
+            **{"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.4]},
+        }
+    )
+    units = np.array([0.8, -0.5]) / (np.array([0.8, 0.5]) + 0.1) + 0.05
+    moved = dict(model.measure(theta).atoms)
+    alpha = np.sign(units) * 0.1 * np.abs(units) / (1.0 - np.abs(units))
+    x = np.linspace(-2.0, 2.0, 50)[:, None]
+    first = model.gate_probabilities(theta, x)
+    blocks = {name: moved[name] for name in ("a", "b", "nu")}
+    other = model.pack({"gamma": [0.3, 0.0], "alpha": alpha, "tau1": 0.1, "tau2": 0.1, **blocks})
+    assert np.allclose(first, model.gate_probabilities(other, x), atol=1e-12)
+    assert "softmax rows pin" in unseen(model, ("+1 alpha[0,0], +0.1 alpha[1,0]",))

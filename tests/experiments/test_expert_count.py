@@ -7,9 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from experiments.attention.definitions import FAMILIES
 from experiments.catalogue import CLAIMS, FACTS
 from experiments.claims import lipschitz
 from experiments.claims.kinds import Contrast, Inequality, InequalityEvidence, judge_inequality
+from experiments.claims.witnesses.quadratic_gates import ATTENTION_GATE_PAIRS
 from experiments.expert_count.routing import routing_probabilities
 from experiments.expert_count.trials import TRIALS
 from experiments.folders import FIGURES
@@ -64,15 +66,25 @@ def test_verdicts_of_the_paper_and_no_trial_without_a_claim(kept, tmp_path):
     assert {verdicts[name] for name in own} == {"contradicted by the paper's own numbers"}
     seen = {name for name, verdict in verdicts.items() if verdict in ("consistent", "proved")}
     growth = {"lemma-14", "lemma-14.only-when", "lemma-27", "lemma-27.printed"}
-    assert seen - {"lemma-27.repaired"} == set(TRIALS) - {"equation-76"} - growth
+    growth |= {"lemma-14.alignment", "lemma-19"}
+    repaired = {"lemma-15.repaired", "lemma-27.repaired"}
+    assert seen - repaired == set(TRIALS) - {"equation-76"} - growth
+    assert repaired <= seen
+    assert verdicts["lemma-19"] == "quoted"
+    false = {"lemma-14.alignment", "lemma-15", "lemma-18"}
+    assert {verdicts[name] for name in false} == {"fails everywhere"}
     assert verdicts["lemma-14"] == "quoted"
     assert verdicts["lemma-14.only-when"] == "fails everywhere"
     assert verdicts["lemma-27"] == "fails at special truths"
-    assert {verdicts[name] for name in ("lemma-13", "lemma-18", "theorem-2")} == {"unsupported"}
+    unsupported = {"theorem-1", "theorem-2", "proposition-3", "lemma-23", "lemma-24"}
+    assert {verdicts[name] for name in unsupported} == {"unsupported"}
+    open_ = {name for name, verdict in verdicts.items() if verdict == "open"}
+    assert open_ == {"lemma-20", "lemma-22"}
     owners = (*CLAIMS.values(), *FACTS.values())
     checks = [check for owner in owners for check in owner.checks]
     tried = [check for check in checks if isinstance(check, Inequality)]
-    elsewhere = [independence.SECOND_ORDER, *(getattr(lipschitz, n) for n in lipschitz.__all__)]
+    elsewhere = [independence.SECOND_ORDER, FAMILIES, ATTENTION_GATE_PAIRS]
+    elsewhere += [getattr(lipschitz, n) for n in lipschitz.__all__]
     known = {trial.name for trial in (*TRIALS.values(), *elsewhere)}
     assert {check.trial.name for check in tried} == known
 

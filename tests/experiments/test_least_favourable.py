@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy.stats import norm
 
 from experiments.explorer import CASES
 from experiments.folders import FIGURES
+from experiments.least_favourable import pairs
 from experiments.least_favourable.measured import measured
 from experiments.least_favourable.page import own_size, write
 from experiments.least_favourable.pairs import bound_at, cases, hausdorff, two_point
@@ -70,3 +73,23 @@ def test_the_shipped_page_comes_from_its_pairs(tmp_path):
     write(kept, tmp_path)
     shipped = (FIGURES / "least_favourable.md").read_text()
     assert (tmp_path / "least_favourable.md").read_text() == shipped
+
+
+def test_kept_pairs_are_continued_from_one_another():
+    """The squared distance falls along the pairs of each case: none has lost its branch."""
+    kept = json.loads((FIGURES / "least_favourable.json").read_text(encoding="utf-8"))
+    for name, found in kept.items():
+        squared = [pair["squared"] for pair in found["pairs"]]
+        falls = all(later < earlier for earlier, later in itertools.pairwise(squared))
+        assert falls or found["verdict"] == "zero", name
+        if found["verdict"] == "falls":
+            assert len(squared) >= 7
+    assert kept["attention-1"]["order"] == pytest.approx(5.0, abs=0.25)
+
+
+def test_a_search_that_loses_its_branch_is_told():
+    def rung(root):
+        return SimpleNamespace(root=root)
+
+    assert pairs._falls([rung(1e-2), rung(1e-4)])
+    assert not pairs._falls([rung(1e-2), rung(1e-6), rung(1e-5)])

@@ -120,8 +120,8 @@ def test_claims_that_need_no_samples(tmp_path):
     assert verdicts["mlmoe.equation-8.intended"] == "proved"
     assert verdicts["mlmoe.equation-11"] == "proved"
     assert verdicts["mlmoe.assumption-3"] == "misprint"
-    assert verdicts["attention.definition-2.strong"] == "vacuous"
-    assert verdicts["expert-count.theorem-1"] == "open"
+    assert verdicts["attention.definition-2.strong"] == "proved"
+    assert verdicts["expert-count.theorem-1"] == "unsupported"
     assert verdicts["compete-v1.table-5.text"] == "contradicted by the paper's own numbers"
     assert verdicts["mlmoe.lemma-3"] == "quoted"
     assert verdicts["mlmoe.section-3.vital"] == "unsupported"
@@ -273,6 +273,7 @@ SCHEMA = {
     "counts": dict,
     "broken": list,
     "without_store": dict,
+    "contradictions": list,
     "facts": list,
     "claims": list,
 }
@@ -301,6 +302,8 @@ def test_json(tmp_path):
     assert {key: type(value) for key, value in found.items()} == SCHEMA
     assert set(found["counts"]) == set(VERDICTS)
     for claim in found["claims"]:
+        scope = claim.pop("scope")
+        assert scope is None or scope["truths"] in ("all", "almost all", "some")
         assert {key: type(value) for key, value in claim.items()} == CLAIM
         for check in claim["checks"]:
             evidence = check.pop("evidence")

@@ -29,9 +29,16 @@ from experiments.claims.kinds.sequences import (
     judge_sequence,
     sequence_exponent,
 )
-from experiments.claims.kinds.slopes import AsPrinted, Slope, SlopeEvidence, judge_slope
+from experiments.claims.kinds.slopes import (
+    FREE_MASSES,
+    AsPrinted,
+    Slope,
+    SlopeEvidence,
+    judge_slope,
+)
 
 __all__ = [
+    "FREE_MASSES",
     "AsPrinted",
     "Bound",
     "Check",

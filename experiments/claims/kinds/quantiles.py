@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from experiments.claims.kinds.base import Check, Evidence
+from experiments.claims.kinds.slopes import told_left_out
+from experiments.claims.margins import margin
 from experiments.claims.rules import ENDS, OPEN, SUPPORTS
-from moestat.rates.bounds import WIDE
 
 __all__ = ["Floored", "QuantileEvidence", "judge_quantile"]
 
@@ -34,7 +35,7 @@ class QuantileEvidence(Evidence):
         return f"slope {self.slope:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
+def judge_quantile(evidence: QuantileEvidence, exponent: Fraction, block: str = "expert") -> str:
     """An exponent that the worst estimates attain: the interval holds it and not 0, else ``open``.
 
     It must hold it by 0.002 at least, the Monte Carlo error of its ends, and be as narrow as
@@ -43,7 +44,7 @@ def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
 
     Examples
     --------
-    >>> judge_quantile(QuantileEvidence(-0.13, (-0.15, -0.11)), Fraction(-1, 8))
+    >>> judge_quantile(QuantileEvidence(-0.13, (-0.15, -0.11)), Fraction(-1, 8), "b")
     'supports'
     >>> judge_quantile(QuantileEvidence(-0.25, (-0.28, -0.22)), Fraction(-1, 8))
     'open'
@@ -54,7 +55,7 @@ def judge_quantile(evidence: QuantileEvidence, exponent: Fraction) -> str:
     """
     low, high = evidence.interval
     holds = low + ENDS <= exponent <= high - ENDS < 0.0
-    return SUPPORTS if holds and high - low <= 2.0 * WIDE else OPEN
+    return SUPPORTS if holds and high - low <= 2.0 * margin(exponent, block) else OPEN
 
 
 @dataclass(frozen=True)
@@ -84,4 +85,17 @@ class Floored(Check):
         return f"floored masses, {self.curve}: 90% quantile of {self.block} in cells of {self.size}"
 
     def _rule(self, evidence: QuantileEvidence) -> str:
-        return judge_quantile(evidence, self.exponent)
+        return judge_quantile(evidence, self.exponent, self.block)
+
+    def says(self, evidence: Evidence) -> str:
+        """The exponents of the theory that the interval excludes."""
+        if not isinstance(evidence, QuantileEvidence):
+            return ""
+        return told_left_out(evidence.interval, self.block)
+
+    def _shortfall(self, evidence: QuantileEvidence) -> str:
+        low, high = evidence.interval
+        if not low + ENDS <= self.exponent <= high - ENDS < 0.0:
+            return f"it does not hold {self.exponent}"
+        widest = margin(self.exponent, self.block)
+        return f"the slope is known to {(high - low) / 2.0:.3f}, and it takes {widest:.3f}"

@@ -11,10 +11,10 @@ from experiments.claims.rules import (
     NOT_REPRODUCED,
     OPEN,
     REFUTES,
+    REPLAYED,
     REPRODUCED,
     SUPPORTS,
 )
-from moestat.rates.bounds import WIDE
 
 __all__ = ["ReplayEvidence", "Replayed", "judge_replay"]
 
@@ -60,7 +60,7 @@ def judge_replay(evidence: ReplayEvidence, published: Fraction) -> str:
     low, high = evidence.interval
     if not low <= published <= high:
         return OPEN if math.isnan(low) or math.isnan(high) else REFUTES
-    return SUPPORTS if high - low <= 2.0 * WIDE else OPEN
+    return SUPPORTS if high - low <= 2.0 * REPLAYED else OPEN
 
 
 @dataclass(frozen=True)

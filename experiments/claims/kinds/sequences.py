@@ -161,7 +161,7 @@ def judge_exponent(evidence: SequenceEvidence, expected: int) -> str:
     return judge_power(evidence, expected) if evidence.smallest else OPEN
 
 
-def judge_power(evidence: SequenceEvidence, expected: int) -> str:
+def judge_power(evidence: SequenceEvidence, expected: float) -> str:
     """Explicit measures whose distance is said to fall like the `expected` power of their loss.
 
     ``supports`` under the conditions of `judge_exponent`, which asks for smallest distances too.
@@ -260,12 +260,12 @@ class Sequence(Check):
     ----------
     sequence : Subject
         One of `experiments.claims.witnesses`.
-    power : int or None
+    power : float or None
         The power of the loss by which the distance is said to fall; any from 5/4 on without one.
     """
 
     sequence: Subject[SequenceEvidence]
-    power: int | None = None
+    power: float | None = None
 
     @property
     def name(self) -> str:

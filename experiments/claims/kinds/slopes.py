@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from experiments.claims.kinds.base import Check, Evidence, Subject
+from experiments.claims.margins import left_out, margin
 from experiments.claims.rules import CERTIFIED, OPEN, STILL_CHANGING, SUPPORTS
-from moestat.rates.bounds import WIDE, BoundVerdict, judge_bound, theory_slopes
+from moestat.rates.bounds import BoundVerdict, judge_bound, theory_slopes
 
-__all__ = ["AsPrinted", "Quantity", "Slope", "SlopeEvidence", "bound_of", "judge_slope"]
+__all__ = [
+    "FREE_MASSES",
+    "AsPrinted",
+    "Quantity",
+    "Slope",
+    "SlopeEvidence",
+    "bound_of",
+    "judge_slope",
+    "told_left_out",
+]
 
+FREE_MASSES = "free masses: the extra expert is often light, and its place says nothing"
+"""Why the errors in cells of several are not read off fits whose masses may vanish."""
 Quantity = str | tuple[int, str]
 """As `experiments.quantities.quantity` takes it."""
 
@@ -64,12 +76,13 @@ class SlopeEvidence(Evidence):
         return text
 
 
-def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
+def judge_slope(evidence: SlopeEvidence, exponent: Fraction, block: str = "loss") -> str:
     """A rate that a theorem bounds by n^exponent, up to its log factor, at the sizes seen.
 
     ``supports`` if the slope is not slower than the bound by `moestat.rates.bounds.judge_bound`,
-    lies below 0, is no wider than 0.15 to either side, does not still change, and nine estimates
-    out of ten are certified.  Else ``open``: a slope never refutes.
+    lies below 0, is no wider to either side than half the gap to the nearest exponent that the
+    theory knows for the block (`experiments.claims.margins`), does not still change, and nine
+    estimates out of ten are certified.  Else ``open``: a slope never refutes.
 
     Examples
     --------
@@ -80,7 +93,8 @@ def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
     low, high = evidence.interval
     if math.isnan(low) or math.isnan(high):
         return OPEN
-    trusted = high - low <= 2.0 * WIDE and _certified(evidence) and not _changes(evidence)
+    narrow = high - low <= 2.0 * margin(exponent, block)
+    trusted = narrow and _certified(evidence) and not _changes(evidence)
     good = bound_of(evidence, exponent).not_slower and high < 0.0
     return SUPPORTS if good and trusted else OPEN
 
@@ -88,6 +102,12 @@ def judge_slope(evidence: SlopeEvidence, exponent: Fraction) -> str:
 def bound_of(evidence: SlopeEvidence, exponent: Fraction) -> BoundVerdict:
     """Which of the three sentences the slope supports, as in the reports of sweeps."""
     return judge_bound(evidence.interval, theory_slopes(float(exponent), *evidence.n))
+
+
+def told_left_out(interval: tuple[float, float], block: str) -> str:
+    """The exponents of the theory that an interval excludes, in words."""
+    found = left_out(interval, block)
+    return f"leaves out {', '.join(map(str, found))}" if found else "leaves out no known exponent"
 
 
 def _certified(evidence: SlopeEvidence) -> bool:
@@ -124,13 +144,20 @@ class Slope(Check):
         return f"{self.experiment}, {self.curve}: {_named(self.quantity)}"
 
     def _rule(self, evidence: SlopeEvidence) -> str:
-        return judge_slope(evidence, self.exponent)
+        return judge_slope(evidence, self.exponent, self._block)
+
+    @property
+    def _block(self) -> str:
+        return self.quantity if isinstance(self.quantity, str) else self.quantity[1]
 
     def says(self, evidence: Evidence) -> str:
-        """Which sentence on the bound a slope that supports stands for."""
-        if not isinstance(evidence, SlopeEvidence) or self.judge(evidence) != SUPPORTS:
+        """Which sentence on the bound a slope stands for, and the exponents that it excludes."""
+        if not isinstance(evidence, SlopeEvidence) or math.isnan(evidence.interval[0]):
             return ""
-        return bound_of(evidence, self.exponent).sentence
+        excluded = told_left_out(evidence.interval, self._block)
+        if self.judge(evidence) != SUPPORTS:
+            return excluded
+        return f"{bound_of(evidence, self.exponent).sentence}; {excluded}"
 
     def _shortfall(self, evidence: SlopeEvidence) -> str:
         low, high = evidence.interval
@@ -138,8 +165,10 @@ class Slope(Check):
             return "too few fits for an interval"
         if evidence.n_certified < CERTIFIED * evidence.n_fits:
             return f"only {evidence.n_certified} of {evidence.n_fits} fits are certified"
-        if high - low > 2.0 * WIDE:
-            return f"too few fits: the slope is known to {(high - low) / 2.0:.2f} only"
+        widest = margin(self.exponent, self._block)
+        if high - low > 2.0 * widest:
+            known = (high - low) / 2.0
+            return f"too few fits: the slope is known to {known:.2f}, and it takes {widest:.3f}"
         if high >= 0.0:
             return "the slope may be 0"
         if _changes(evidence):
@@ -169,7 +198,7 @@ class AsPrinted(Check):
         return self.trial.name
 
     def _rule(self, evidence: SlopeEvidence) -> str:
-        return judge_slope(evidence, Fraction(-1, 2))
+        return judge_slope(evidence, Fraction(-1, 2), "density")
 
     def gather(self, quick: bool) -> Evidence:
         """The evidence; `quick` searches with fewer starts and radii."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.claims.witnesses.witness import Blocks, Pair
+from experiments.claims.witnesses.witness import Blocks, Pair, Path
 from moestat.base.types import FloatArray
 from moestat.metrics.losses import make_loss
 from moestat.model.axes import family
@@ -20,8 +20,8 @@ _D1 = replace(make_loss("D1"), masses="given")
 
 
 @cache
-def _classes(gate: str, n_experts: int) -> Family:
-    return family("multinomial", gate=gate, n_experts=n_experts, n_classes=3)
+def _classes(gate: str, n_experts: int, n_classes: int = 3) -> Family:
+    return family("multinomial", gate=gate, n_experts=n_experts, n_classes=n_classes)
 
 
 def _logit(p: float) -> float:
@@ -330,3 +330,86 @@ PARALLEL_GATES_EUCLIDEAN = _third_atom(
     "parallel-gates-sigmoid-euclidean", "sigmoid-euclidean", "D3", False, 0.8
 )
 OPPOSITE_SLOPES = _third_atom("opposite-slopes", "sigmoid", "D1", True, None)
+
+
+def _two_classes(slopes: FloatArray, intercepts: FloatArray) -> dict[str, Any]:
+    """Experts on two classes, the last class at 0."""
+    return {"a": np.stack([slopes, 0.0 * slopes], 1), "b": np.stack([intercepts, 0.0 * slopes], 1)}
+
+
+def _swapped(rng: np.random.Generator) -> tuple[Blocks, Blocks]:
+    """Each expert has the scores of the other atom's gate, all of one sign."""
+    alpha, beta = rng.normal(size=2) * 2.0, rng.normal(size=2)
+    gamma, moves = np.array([rng.normal(), 0.0]), rng.uniform(0.2, 0.5, 2) * [1.0, -1.0]
+    sign = rng.choice([-1.0, 1.0])
+    true, fitted = np.exp(gamma), np.exp(gamma + moves)
+    fitted *= true.sum() / fitted.sum()
+    # What exp(-score) of the second and of the first gate is multiplied by.
+    factors = np.log(true / fitted)
+    own = _two_classes(sign * alpha[::-1], sign * beta[::-1])
+    moved = beta - factors[::-1]
+    return (
+        {"gamma": gamma, "alpha": alpha, "beta": beta, **own},
+        {
+            **{"gamma": np.log(fitted), "alpha": alpha, "beta": moved},
+            **_two_classes(sign * alpha[::-1], sign * moved[::-1]),
+        },
+    )
+
+
+SWAPPED_EXPERTS = Pair(
+    "swapped-experts",
+    _classes("sigmoid", 2, 2),
+    _classes("sigmoid", 2, 2),
+    *_swapped(np.random.default_rng(3)),
+    "D1",
+    "K = 2, k = k* = 2: the first expert has the scores of the second gate and the second expert"
+    " those of the first, or both their negatives.  Masses are scaled to one total, slopes of gates"
+    " are neither 0 nor equal nor opposite, and class slopes are distinct.  Meets A.1 to A.4.",
+    draw=_swapped,
+)
+
+
+def _resonance(ratio: int, first: tuple[float, float], second: float, means: FloatArray) -> Path:
+    """Two cells of two whose second derivatives are together a sum of first ones.
+
+    `first` is the displacement of (beta, b) of the first atom, `second` that of b of the second;
+    `means` what beta_1, beta_2, b_1 and b_2 are corrected by, in units of epsilon^2.
+    """
+
+    def at(epsilon: float) -> Blocks:
+        beta, b = (epsilon**2 * part for part in (means[:2], means[2:]))
+        places = np.array([0, 0, 1, 1])
+        sides = epsilon * np.array([1.0, -1.0])
+        beta = beta[places] + np.array([*(first[0] * sides), 0.0, 0.0])
+        b = b[places] + np.array([*(first[1] * sides), *(second * sides)])
+        return {
+            **{"gamma": [-np.log(2.0)] * 4, "alpha": np.array([1.0, ratio])[places], "beta": beta},
+            **_two_classes(np.array([1.0, -1.0])[places], b),
+        }
+
+    return Path(
+        f"resonance-{ratio}",
+        _classes("sigmoid", 2, 2),
+        _classes("sigmoid", 4, 2),
+        {
+            **{"gamma": [0.0, 0.0], "alpha": [1.0, ratio], "beta": [0.0, 0.0]},
+            **_two_classes(np.array([1.0, -1.0]), np.zeros(2)),
+        },
+        at,
+        "D1",
+        f"K = 2, k* = 2, k = 4 in cells of two and two: alpha = (1, {ratio}), class slopes 1 and"
+        " -1, intercepts 0.  The displacements' second derivatives are a sum of first ones, which"
+        " the cells' means undo: d ~ eps^4, D1 ~ eps^2.  Meets A.1 to A.4, and no two slopes are"
+        " equal or opposite within gates or classes.",
+        low=-3.0,
+        high=3.0,
+        radii=(0.1, 0.05, 0.03, 0.02, 0.01),
+    )
+
+
+RESONANCES = (
+    _resonance(2, (1.0, 0.0), 1.0, np.array([-0.5, -0.5, 0.5, -0.5])),
+    _resonance(3, (2.0, -1.0), 3.0**0.5, np.array([-2.0, -1.0, 1.5, -0.5])),
+)
+"""Slopes of the gates in the ratio 1 to 2, and 1 to 3."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from experiments.claims.witnesses.witness import Blocks, Pair, Path
+from moestat.base.types import FloatArray
 from moestat.model.axes import family
 from moestat.theory.explorer import deviation_loss
 
@@ -87,6 +90,39 @@ FLAT_COMPETITOR = Path(
     "N* = 2, N = 3, a_1 = 0: the first expert and so its weight are constant in x, and two"
     " atoms"
     " b +- eps, nu - eps^2 that keep its mass are off by the fourth cumulant only.",
+    -2.0,
+    2.0,
+)
+
+
+def _gelu(z: FloatArray) -> FloatArray:
+    return z * ndtr(z)
+
+
+def _flat_neuron(epsilon: float) -> Blocks:
+    """The first atom, a neuron without slope, as two that keep mean, variance and mass."""
+    answer = float(_gelu(np.asarray(0.8)))
+    places = np.array([answer + epsilon, answer - epsilon])
+    inner = [brentq(lambda b, at=at: b * ndtr(b) - at, -0.5, 8.0, xtol=1e-15) for at in places]
+    weight = 0.5 * np.exp(0.4) * (1.0 + np.exp(answer))
+    return {
+        "c": [*(np.log(weight) - np.log1p(np.exp(places))), 0.0],
+        **{"alpha": [[0.0], [0.0], [1.1]], "beta": [*inner, -0.3]},
+        "nu": [0.6 - epsilon**2] * 2 + [0.9],
+    }
+
+
+_NEURON = {"name": "activation", "activation": "gelu", "weighted": False}
+FLAT_NEURON = Path(
+    "flat-neuron",
+    family("gaussian", gate="competition-free", expert=_NEURON, n_experts=2),
+    family("gaussian", gate="competition-free", expert=_NEURON, n_experts=3),
+    {"c": [0.4, 0.0], "alpha": [[0.0], [1.1]], "beta": [0.8, -0.3], "nu": [0.6, 0.9]},
+    _flat_neuron,
+    "competition-L1",
+    "N* = 2, N = 3, GELU neurons without output weight, alpha_1 = 0: the first answer and so its"
+    " weight are constant in x, and two answers at +- eps, nu - eps^2 that keep its mass are off by"
+    " the fourth cumulant only.",
     -2.0,
     2.0,
 )

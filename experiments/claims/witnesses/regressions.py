@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.claims.witnesses.quadratic_gates import THRESHOLD, cancelling, unequal
 from experiments.claims.witnesses.witness import Blocks, Pair, Path
 from moestat.model.axes import family
 from moestat.model.family import Family
@@ -347,6 +348,7 @@ def _opposite_neurons(name: str, gate: str, names: tuple[str, ...], loss: str) -
         " and GELU(-eps u) there, whose odd parts cancel; the loss is to this representation,"
         " and no other one is nearer by more than a constant factor (short_proofs.md)."
         "  N* = 1, N = 3, dense regime.",
+        represents=True,
     )
 
 
@@ -354,3 +356,160 @@ OPPOSITE_NEURONS = _opposite_neurons("opposite-neurons", "sigmoid-quadratic", ("
 OPPOSITE_NEURONS_PARTIAL = _opposite_neurons(
     "opposite-neurons-partial", "sigmoid-partial", ("A", "c"), "L5"
 )
+
+
+def _dead_neuron(name: str, gate: str, loss: str) -> Pair:
+    """The truth beside one more ReLU neuron that is 0 at all inputs, with a slope."""
+    names = ("A", "b", "c") if gate == "sigmoid-quadratic" else ("A", "c")
+    truth = {block: _SPARSE[block] for block in names} | {"alpha": [1.5], "beta": [0.7]}
+    further = {"A": [[0.0]], "b": [[0.0]], "c": [-1.0], "alpha": [1.0], "beta": [-1.5]}
+    return Pair(
+        name,
+        _squares(gate, 1, "neuron", "relu"),
+        _squares(gate, 2, "neuron", "relu"),
+        truth,
+        {block: [*truth[block], *further[block]] for block in truth},
+        loss,
+        "N* = 1, N = 2, sparse regime, inputs in [-1, 1], alpha != 0: a ReLU with alpha = 1 and"
+        " beta = -1.5 is 0 at all inputs, under any gate, here one with A = b = 0, too.",
+    )
+
+
+DEAD_NEURONS = (
+    _dead_neuron("dead-neuron", "sigmoid-quadratic", "L1"),
+    _dead_neuron("dead-neuron-partial", "sigmoid-partial", "L4"),
+)
+
+
+def _edge_neuron(name: str, gate: str, loss: str) -> Path:
+    """One more ReLU neuron that is active near the end of the inputs only."""
+    names = ("A", "b", "c") if gate == "sigmoid-quadratic" else ("A", "c")
+    further = {"A": [[-0.3]], "b": [[0.9]], "c": [0.2]}
+
+    def at(epsilon: float) -> Blocks:
+        gates = {block: [*_DENSE[block], *further[block]] for block in names}
+        return {**gates, "alpha": [1.5, 1.0], "beta": [0.7, epsilon - 1.0]}
+
+    return Path(
+        name,
+        _squares(gate, 1, "neuron", "relu"),
+        _squares(gate, 2, "neuron", "relu"),
+        {**{block: _DENSE[block] for block in names}, "alpha": [1.5], "beta": [0.7]},
+        at,
+        loss,
+        "N* = 1, N = 2, dense regime, inputs in [-1, 1], alpha != 0: beside the truth the neuron"
+        " (x - 1 + eps)_+, which is at a distance of order eps from the dead ones, while the"
+        " functions differ on an interval of length eps by eps at most.",
+        # The integral over the last interval of length eps is done by a rule on all inputs.
+        radii=(0.4, 0.2, 0.1, 0.05, 0.03),
+    )
+
+
+EDGE_NEURONS = (
+    _edge_neuron("edge-neuron", "sigmoid-quadratic", "dense-L3"),
+    _edge_neuron("edge-neuron-partial", "sigmoid-partial", "dense-L5"),
+)
+
+
+def _complement_split(name: str, gate: str, loss: str) -> Path:
+    """Three neurons under constant gates of a third each, two of them a little apart."""
+    names = ("A", "b", "c") if gate == "sigmoid-quadratic" else ("A", "c")
+    constant = {"A": [[0.0]] * 3, "b": [[0.0]] * 3, "c": [_logit(1.0 / 3.0)] * 3}
+
+    def at(epsilon: float) -> Blocks:
+        beta = [0.7 + epsilon, 0.7 - epsilon, 0.7]
+        return {**{block: constant[block] for block in names}, "alpha": [1.5] * 3, "beta": beta}
+
+    return Path(
+        name,
+        _squares(gate, 3, "neuron", "gelu"),
+        _squares(gate, 3, "neuron", "gelu"),
+        at(0.0),
+        at,
+        loss,
+        "the function sigma(s) E + sigma(-s) E = E of a truth with two atoms of one GELU neuron and"
+        " opposite scores that are not constant: N* = 2, N = 3, dense regime, alpha = 1.5.  It is"
+        " E under three gates that are 1/3, too, and two of these neurons move by eps while their"
+        " mean stays; no exact representation is nearer by more than a constant"
+        " factor (short_proofs.md).",
+        radii=(0.1, 0.05, 0.02, 0.01, 0.005),
+        represents=True,
+    )
+
+
+COMPLEMENT_SPLITS = (
+    _complement_split("complement-split", "sigmoid-quadratic", "L3"),
+    _complement_split("complement-split-partial", "sigmoid-partial", "L5"),
+)
+
+
+def _softmax_relu(name: str, neuron: Blocks, other: Blocks, about: str) -> Pair:
+    """A true ReLU neuron without a kink among the inputs, under a softmax gate."""
+    rest = {"A": [[0.0]], "b": [[0.0]], "c": [0.0], "alpha": [1.2], "beta": [0.3]}
+    gate = {"A": [[0.0]], "b": [[0.0]], "c": [0.4]}
+    n_atoms = len(other["alpha"])
+    split = {block: value * n_atoms for block, value in gate.items()}
+    split["c"] = [0.4 - np.log(n_atoms)] * n_atoms
+    return Pair(
+        name,
+        _squares("softmax-quadratic", 2, "neuron", "relu"),
+        _squares("softmax-quadratic", 1 + n_atoms, "neuron", "relu"),
+        {block: [*value, *rest[block]] for block, value in {**gate, **neuron}.items()},
+        {block: [*value, *rest[block]] for block, value in {**split, **other}.items()},
+        "softmax-L1",
+        f"N* = 2, N = {1 + n_atoms}, inputs in [-1, 1], alpha != 0: {about}",
+    )
+
+
+SOFTMAX_RELU = (
+    _softmax_relu(
+        "softmax-active-relu",
+        {"alpha": [0.5], "beta": [2.0]},
+        {"alpha": [0.7, 0.3], "beta": [2.1, 1.9]},
+        "a ReLU that is active at all inputs is a line, and the mean of two others under its gate"
+        " at half the mass each.",
+    ),
+    _softmax_relu(
+        "softmax-dead-relu",
+        {"alpha": [0.5], "beta": [-2.0]},
+        {"alpha": [-0.4], "beta": [-1.5]},
+        "a ReLU that is 0 at all inputs shows its gate and nothing of its expert.",
+    ),
+)
+
+
+def _pair_of_gates(name: str, share: float, first: float) -> Path:
+    """Two quadratic gates whose sum is constant to a high order, under one expert.
+
+    `share` is sigma(c*) of the true gate and `first` the value of one of the two at 0; its slope is
+    epsilon, the other parameters undo the coefficients of x to x^3.
+    """
+    values, slopes, curves, _ = cancelling(share, first)
+    centres = [_logit(value) for value in values]
+
+    def at(epsilon: float) -> Blocks:
+        return {
+            **{"A": (curves * epsilon**2)[:, None], "b": (slopes * epsilon)[:, None]},
+            **{"c": centres, "alpha": [1.5, 1.5], "beta": [0.7, 0.7]},
+        }
+
+    return Path(
+        name,
+        _squares("sigmoid-quadratic", 1, "neuron", "gelu"),
+        _squares("sigmoid-quadratic", 2, "neuron", "gelu"),
+        {"A": [[0.0]], "b": [[0.0]], "c": [_logit(share)], "alpha": [1.5], "beta": [0.7]},
+        at,
+        "L1",
+        f"two gates sigma(c_i + b_i x + A_i x^2) that add up to {share:.4f} but for a high power of"
+        " x, under the true expert, any: b of order eps, A of order eps^2.  N* = 1, N = 2, sparse.",
+        radii=(0.5, 0.35, 0.25, 0.16, 0.12),
+    )
+
+
+_UNEQUAL = unequal(0.6, 0.1, 0.29)
+GATE_PAIRS = {
+    4: _pair_of_gates("gate-pair-4", 0.3, 0.15),
+    5: _pair_of_gates("gate-pair-5", 0.6, _UNEQUAL),
+    6: _pair_of_gates("gate-pair-6", THRESHOLD, 0.5 * THRESHOLD),
+}
+"""By the power of epsilon at which they differ from the true gate."""
