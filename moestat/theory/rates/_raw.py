@@ -1,0 +1,235 @@
+"""Cells of several atoms where second derivatives at one atom do not decide: searches.
+
+A gate that is not normalised has no masses to share.  Copies of a true atom add up to it where its
+gate is constant, ``sigma(c_1) + ... = sigma(c)``, or through the expert, of which each copy has a
+part; elsewhere no measure of more atoms has the truth's function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moestat.metrics.losses import BlockTerm, VoronoiLoss
+from moestat.theory.explorer._explore import explore
+from moestat.theory.rates._point import Point
+from moestat.theory.rates._search import Configuration, Ladder, climb_down
+from moestat.theory.rates._series import fixed
+
+if TYPE_CHECKING:
+    from moestat.theory.rates._analysis import _Work
+
+__all__ = ["explored_cells", "raw_cells"]
+
+_LADDER = (3e-1, 1e-1, 3e-2, 1e-2, 3e-3)
+_SEEDS = (0, 1, 2)
+
+
+def _is_flat(point: Point, j: int) -> bool:
+    """Whether the gate of a true atom is constant."""
+    family = point.family
+    blocks = {c.intercept for c in family.gate.channels(family.n_features)} | {
+        name
+        for c in family.gate.channels(family.n_features)
+        for name in (c.slope, c.products)
+        if name is not None
+    }
+    flat = [p for p in point.parameters if p.atom == j and p.block in blocks - {family.gate.mass}]
+    return all(point.theta[p.position] == 0.0 for p in flat)
+
+
+def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
+    """Exponents in cells of so many atoms under a gate without normalisation."""
+    from moestat.theory.rates import _analysis as analysis
+
+    found, family = work.found, work.family
+    cell = str(size)
+    point = found.point
+    assert point is not None
+    shared = [name for name in family.expert.symmetry.linear_in if name in family.blocks]
+    scaled = [name for name in family.expert.symmetry.positive_in if name in family.blocks]
+    split = shared or scaled
+    for block in blocks:
+        if block == family.gate.mass:
+            reason = "copies share the gate's constant in infinitely many ways"
+            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+        elif block in split:
+            reason = "copies of an atom add up whatever their parts of " + ", ".join(split)
+            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+    rest = [block for block in blocks if block != family.gate.mass and block not in split]
+    flat = [j for j in range(family.n_experts) if _is_flat(point, j)]
+    if not flat and not split:
+        reason = "no gate of the truth is constant, and no expert is a sum of two"
+        found.rows += [analysis.Rate(b, cell, math.nan, analysis.NONE, reason) for b in rest]
+        return
+    if family.has_kinked_mean or family.gate.kink is not None:
+        explored_cells(work, size, rest)
+        return
+    for block in rest:
+        best: Ladder | None = None
+        for j in flat or range(family.n_experts):
+            one = _search(work, size, j, block, bool(split))
+            if one is not None and (best is None or one.exponent > best.exponent):
+                best = one
+        if best is None:
+            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, "no time to search"))
+            continue
+        found.ladders.append((cell, block, best))
+        if best.distances[0] < analysis._ZERO_DISTANCE:
+            reason = f"d = {best.distances[0]:.0e} at {best.pinned.name} + {best.deviations[0]:g}"
+            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+            continue
+        r, settled = analysis._exponent(best)
+        rate = analysis.Rate(
+            block,
+            cell,
+            r,
+            analysis.SEARCHED,
+            f"d ~ ε^{best.exponent:.3g} at 154 digits",
+            at_least=not settled,
+        )
+        found.rows.append(analysis._with_sizes(rate, best))
+
+
+def _search(work: _Work, size: int, j: int, block: str, split: bool) -> Ladder | None:
+    """The ladder with the largest exponent in a cell of atom j."""
+    from time import monotonic
+
+    from moestat.theory.rates._analysis import _search_point
+
+    found = work.found
+    cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
+    few = _search_point(found, cells)
+    choices = [p for p in few.parameters if p.atom == j and p.block == block and p.movable]
+    if not choices:
+        return None
+    best: Ladder | None = None
+    for seed in _SEEDS:
+        if monotonic() > work.until:
+            break
+        work.report(f"searching {block} in cells of {size}, start {seed + 1}")
+
+        def start(h: float, seed: int = seed) -> Configuration:
+            return _shared_out(few, cells, j, h, seed, choices[0].position, split)
+
+        one = climb_down(few, cells, start, (0, choices[0]), _LADDER, work.until)
+        if one is not None and len(one.distances) > 1 and (best is None or one.exponent > best.exponent):
+            best = one
+    return best
+
+
+def _shared_out(
+    point: Point, cells: Sequence[int], j: int, h: float, seed: int, pinned: int, split: bool
+) -> Configuration:
+    """Copies that share atom j, by the gate's constant or by the expert, near their places."""
+    rng = np.random.default_rng(seed)
+    family = point.family
+    mine = [i for i, cell in enumerate(cells) if cell == j]
+    shares = 0.15 + (1.0 - 0.15 * len(mine)) * rng.dirichlet(np.ones(len(mine)))
+    values = []
+    kept: set[int] = set()
+    symmetry = family.expert.symmetry
+    parts = set(symmetry.linear_in or symmetry.positive_in) if split else set()
+    for i, cell in enumerate(cells):
+        own = point.values.copy()
+        for p in point.parameters:
+            if p.atom != cell or not p.movable or cell != j:
+                continue
+            old = float(point.theta[p.position])
+            if p.block == family.gate.mass and not split:
+                chance = shares[mine.index(i)] / (1.0 + math.exp(-old))
+                own[p.position] = fixed(math.log(chance / (1.0 - chance)))
+                kept.add(p.position)
+            elif p.block in parts:
+                own[p.position] = fixed(old * float(shares[mine.index(i)]))
+                kept.add(p.position)
+            else:
+                own[p.position] += fixed(float(h * rng.normal()))
+        values.append(own)
+    values[0][pinned] = point.values[pinned] + fixed(h)
+    return Configuration(list(cells), values, [0] * len(cells), {}, frozenset(kept))
+
+
+def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
+    """Exponents of functions with corners or jumps, by the explorer in float64.
+
+    The explorer pins one deviation of all; its exponent is that of the worst block, so that each
+    block's is no larger as far as the search went.
+    """
+    from time import monotonic
+
+    from moestat.theory.rates import _analysis as analysis
+
+    found, family = work.found, work.family
+    cell = str(size)
+    work.report(f"the explorer, cells of {size}: functions with corners or jumps")
+    sizes = [
+        tuple(size if i == j else 1 for i in range(family.n_experts))
+        for j in range(family.n_experts)
+    ]
+    fitted = family.with_experts(family.n_experts + size - 1)
+
+    def progress(text: str) -> None:
+        work.report(text)
+        if monotonic() > work.until:
+            raise TimeoutError
+
+    try:
+        result = explore(
+            fitted,
+            family,
+            found.theta,
+            deviations(family, found.theta),
+            [1e-2, 3e-3, 1e-3],
+            design=found.design,
+            starts=1,
+            cells=sizes,
+            progress=progress,
+        )
+    except (TimeoutError, ValueError) as error:
+        reason = str(error) or "the search ran out of time: give it more seconds"
+        found.rows += [analysis.Rate(b, cell, math.nan, analysis.OPEN, reason) for b in blocks]
+        return
+    r = result.exponent
+    reason = f"explorer in float64, worst of all blocks: {result.worst_direction}"
+    for block in blocks:
+        named = f"{block}, cell of {size}"
+        power = result.powers.get(named)
+        if not result.rungs or math.isnan(r):
+            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, "no measure found"))
+        elif math.isinf(r):
+            found.rows.append(analysis.Rate(block, cell, r, analysis.SEARCHED, reason))
+        else:
+            own = r if power is None or power < 0.5 else r / power
+            found.rows.append(
+                analysis.Rate(block, cell, round(own, 2), analysis.SEARCHED, reason, at_least=True)
+            )
+
+
+def deviations(family, theta) -> VoronoiLoss:  # type: ignore[no-untyped-def]
+    """The sum of the deviations of all blocks, exponent 1 in every cell.
+
+    Under a raw gate the block of the masses enters in cells of one atom only: several share it.
+    """
+    blocks = family.measure(theta).atoms
+    raw = family.gate.mass
+    return VoronoiLoss(
+        name="deviations",
+        terms=tuple(
+            BlockTerm(
+                name,
+                vector_axes=min(block.ndim - 1, 1),
+                summed_axes=max(block.ndim - 2, 0),
+                in_cells=name != raw,
+                exact_only=name == raw,
+            )
+            for name, block in blocks.items()
+        ),
+        exact_exponent=1.0,
+        over_exponent=1.0,
+        translated=tuple(name for name in family.gate.translations if name in blocks),
+        source="the sum of all deviations",
+    )
