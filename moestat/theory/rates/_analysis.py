@@ -23,6 +23,7 @@ PROVED, CERTIFIED, SEARCHED = "proved", "certified", "searched"
 FREE, NONE, OPEN = "not identified", "no such measure", "undecided"
 
 _LADDER = (1e-1, 1e-2, 1e-3)
+_SIZES = (1e-1, 3e-2, 1e-2)
 _ZERO_DISTANCE = 1e-40
 """A distance below this at a deviation of .1 is 0 to the digits of the arithmetic."""
 _NEAR_INTEGER = 0.12
@@ -135,12 +136,12 @@ def analyse(
     found = Analysis(family, theta, n_experts, design)
     work = _Work(found, monotonic() + seconds, report)
     n = _rows_needed(family)
-    report(f"derivatives at {n} samples in 154 digits")
+    report(f"derivatives at {n} samples in 96 digits")
     found.point = Point(family, theta, draw_samples(family, theta, design, n))
     jumps = find_jumps(family, theta, design, found.point)
     found.first = first_order(found.point, jumps)
     if not found.first.relations.clear:
-        found.notes.append("Ranks are not clear in 154 digits: the inputs hardly vary.")
+        found.notes.append("Ranks are not clear in 96 digits: the inputs hardly vary.")
     _cells_of_one(work, jumps)
     for size in range(2, found.size + 1):
         _cells_of_several(work, size)
@@ -155,11 +156,6 @@ def _rows_needed(family: Family) -> int:
     pairs = min(family.n_experts, 2)
     functions = family.n_params + pairs * p * (p + 1) // 2
     rows = int(1.4 * functions) + 12
-    support = family.likelihood.support
-    if family.likelihood.block is not None and support is not None:
-        # The probabilities of an input's classes add up to 1.
-        classes = support(family.n_classes).size
-        rows = rows * classes // (classes - 1)
     return rows
 
 
@@ -268,10 +264,6 @@ def _search_point(found: Analysis, cells: Sequence[int]) -> Point:
     family = found.family
     unknowns = len(cells) * (family.n_atom_params + 1) + 4
     rows = int(1.5 * unknowns) + 6
-    support = family.likelihood.support
-    if family.likelihood.block is not None and support is not None:
-        classes = support(family.n_classes).size
-        rows = rows * classes // (classes - 1)
     return Point(family, found.theta, draw_samples(family, found.theta, found.design, rows, seed=1))
 
 
@@ -332,9 +324,28 @@ def _cells_of_several(work: _Work, size: int) -> None:
     for j in range(family.n_experts):
         for block, rate in _one_cell(work, size, j, blocks).items():
             rows[block].append(rate)
+    _mass_row(work, cell, [rate for each in rows.values() for rate in each])
     for block in blocks:
         found.rows.append(max(rows[block], key=_badness))
     _inherit(found, cell)
+
+
+def _mass_row(work: _Work, cell: str, rates: Sequence[Rate]) -> None:
+    """The exponent of a cell's mass, which is of first order."""
+    found = work.found
+    if found.family.gate.mass is None:
+        return
+    if all(rate.status == CERTIFIED for rate in rates):
+        reason = "masses and means of cells are of first order beside the witness"
+        found.rows.append(Rate("mass", cell, 1.0, CERTIFIED, reason))
+        return
+    r = 1.0
+    for at, _, ladder in found.ladders:
+        for name, power in ladder.powers().items():
+            if at == cell and name.endswith("cell of one") and _exponent(ladder)[1]:
+                value = _tidy(ladder.exponent / power) if power > 0.3 else None
+                r = max(r, value or r)
+    found.rows.append(Rate("mass", cell, r, SEARCHED, "cells of one move no more on the ways found"))
 
 
 def _badness(rate: Rate) -> tuple[bool, float, bool]:
@@ -405,7 +416,7 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
         if block not in rates:
             least = max(r, 4.0)
             rates[block] = Rate(
-                block, cell, least, SEARCHED, f"{text}; d ~ ε^{ladder.exponent:.3g} at 154 digits", at_least=not settled or r < 4.0
+                block, cell, least, SEARCHED, f"{text}; d ~ ε^{ladder.exponent:.3g} at 96 digits", at_least=not settled or r < 4.0
             )
         rates[block] = _with_sizes(rates[block], ladder)
     for block in blocks:
@@ -416,8 +427,9 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
         r, how = 2.0, "opposite displacements"
         for other in ladders:
             power = other.powers().get(block)
-            if power and other.exponent / power > r + _NEAR_INTEGER:
-                r, how = _tidy(other.exponent / power), f"on the way of {other.pinned.block}"
+            value = _tidy(other.exponent / power) if power and _exponent(other)[1] else None
+            if value is not None and value > r:
+                r, how = value, f"on the way of {other.pinned.block}"
         if ladder is not None:
             found.ladders.append((cell, block, ladder))
             own, _ = _exponent(ladder)
@@ -428,12 +440,11 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
     return rates
 
 
-def _tidy(value: float) -> float:
-    """A quotient of exponents as a short fraction."""
-    whole = round(value * 3.0) / 3.0
-    half = round(value * 2.0) / 2.0
-    best = min((whole, half), key=lambda each: abs(each - value))
-    return best if abs(best - value) < 0.08 else round(value, 2)
+def _tidy(value: float) -> float | None:
+    """A quotient of exponents as a short fraction, None where it is none."""
+    choices = [round(value * n) / n for n in (1, 2, 3)]
+    best = min(choices, key=lambda each: abs(each - value))
+    return best if abs(best - value) < 0.04 else None
 
 
 def _with_sizes(rate: Rate, ladder: Ladder) -> Rate:
@@ -452,13 +463,29 @@ def _with_sizes(rate: Rate, ladder: Ladder) -> Rate:
 
 
 def _size_by_search(work: _Work, size: int, j: int, rates: dict[str, Rate]) -> None:
-    """Sample sizes of blocks whose exponent needs no search."""
+    """Sample sizes of blocks whose exponent needs no search, along what is seen least."""
     found = work.found
+    moments = _moments(work, (j,))
     cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
+    few = _search_point(found, cells)
     for block, rate in list(rates.items()):
         if monotonic() > work.until - 2.0 or size > 2:
             return
-        ladder = _search(work, cells, j, block, None, False, _LADDER[:2])
+        least = moments.cheapest(block)
+        pinned = next((p for p in few.parameters if p.atom == j and p.block == block), None)
+        if least is None or pinned is None:
+            continue
+        work.report(f"sample sizes: {block} in cells of {size} of true atom {j}")
+        directions = {j: least[1][:, None]}
+        ladder = climb_down(
+            few,
+            cells,
+            lambda h, d=directions, p=pinned: spread(few, cells, d, h, 0, (0, p)),
+            (0, pinned),
+            _SIZES,
+            work.until,
+            iterations=6,
+        )
         if ladder is not None and len(ladder.distances) > 1:
             found.ladders.append((str(size), block, ladder))
             rates[block] = _with_sizes(rate, ladder)

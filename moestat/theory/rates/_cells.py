@@ -24,7 +24,7 @@ from moestat.base.types import FloatArray
 from moestat.theory.rates._jumps import Jump
 from moestat.theory.rates._linear import Relations, find_relations
 from moestat.theory.rates._point import Parameter, Point
-from moestat.theory.rates._series import Integers
+from moestat.theory.rates._series import Integers, to_floats
 
 __all__ = ["Moments", "Relation", "first_order", "second_order"]
 
@@ -194,6 +194,47 @@ class Moments:
         if best is None:
             return np.inf, np.zeros((P, P)), np.zeros((P, P))
         return best[0], best[1], self._residual(best[1]).reshape(P, P)
+
+    def cheapest(self, block: str) -> tuple[float, FloatArray] | None:
+        """The displacement (P,) with 1 in a block's first coordinate that is seen least.
+
+        With the root mean square of what two opposite such displacements change to second order,
+        first derivatives free; None without the block.
+        """
+        at = [k for k, p in enumerate(self.parameters) if p.block == block]
+        if not at:
+            return None
+        n_first = len(self.columns) - len(self._pairs())
+        columns = to_floats(np.stack(self.columns, axis=1))
+        scale = np.linalg.norm(columns[:, :n_first], axis=0)
+        basis, s, _ = np.linalg.svd(columns[:, :n_first] / np.where(scale > 0, scale, 1.0), full_matrices=False)
+        basis = basis[:, s > 1e-13 * s[0]]
+        second = columns[:, n_first:]
+        second = second - basis @ (basis.T @ second)
+        pairs = np.array(self._pairs())
+
+        def residual(v: FloatArray) -> FloatArray:
+            full = np.insert(v, at[0], 1.0)
+            return second @ (full[pairs[:, 0]] * full[pairs[:, 1]])
+
+        best: tuple[float, FloatArray] | None = None
+        rng = np.random.default_rng(0)
+        P = len(self.parameters)
+        for start in [np.zeros(P - 1), *rng.normal(size=(_STARTS, P - 1))]:
+            end = least_squares(residual, start, x_scale="jac", max_nfev=200)
+            value = float(np.sqrt(np.mean(residual(end.x) ** 2)))
+            if best is None or value < best[0]:
+                best = value, np.insert(end.x, at[0], 1.0)
+        return best
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Coordinates of each second derivative."""
+        return [
+            (i, j)
+            for i, one in enumerate(self.parameters)
+            for j in range(i, len(self.parameters))
+            if one.atom == self.parameters[j].atom
+        ]
 
     def cancelling(self, block: str | None, size: int, atoms: Sequence[int]) -> FloatArray | None:
         """Products of displacements that cancel to second order, of a block or of any.

@@ -12,9 +12,9 @@ from moestat.theory.rates._series import BITS, ONE, Integers, to_floats
 __all__ = ["Relations", "find_relations", "solve"]
 
 _ZERO = BITS * 3 // 5
-"""A pivot below ``2^-307``, 92 digits, is 0: rounding is at 2^-512 times what pivots divided by."""
+"""A pivot below ``2^-192``, 57 digits, is 0: rounding is at 2^-320 times what pivots divided by."""
 _CLEAR = BITS * 2 // 5
-"""Any other one must be above ``2^-204``, 61 digits; between them nothing is decided."""
+"""Any other one must be above ``2^-128``, 38 digits; between them nothing is decided."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,13 @@ class Relations:
     """Which columns depend on earlier ones."""
 
     pivots: list[int]
+    rows: list[int]
+    """Sample at which each pivot was found."""
     dependent: list[int]
     coefficients: FloatArray
     """(n_pivots, n_dependent): each dependent column as a sum of the pivots."""
     clear: bool
-    """Whether every pivot is either above 61 digits or below 92."""
+    """Whether every pivot is either above 38 digits or below 57."""
     least: float
     """Least pivot that is not 0, relative to columns of length 1: below 1e-6 the truth is close to
     one with one more relation, or the inputs are narrow."""
@@ -54,6 +56,7 @@ def find_relations(columns: list[Integers]) -> Relations:
     )
     pivots: list[int] = []
     dependent: list[int] = []
+    order = np.arange(A.shape[0])
     clear, least, row = True, float("inf"), 0
     for j in range(A.shape[1]):
         below = np.abs(A[row:, j]) if row < A.shape[0] else np.zeros(1, dtype=object)
@@ -66,6 +69,7 @@ def find_relations(columns: list[Integers]) -> Relations:
         least = min(least, float(to_floats(np.array([size], dtype=object))[0]))
         if at:
             A[[row, row + at]] = A[[row + at, row]]
+            order[[row, row + at]] = order[[row + at, row]]
         A[row, j:] = (A[row, j:] << BITS) // A[row, j]
         others = np.array([i for i in range(A.shape[0]) if i != row and A[i, j]])
         if others.size:
@@ -80,7 +84,7 @@ def find_relations(columns: list[Integers]) -> Relations:
         for i, p in enumerate(pivots):
             value = (int(A[i, j]) * scales[j]) // scales[p] if p < j else 0
             T[i, k] = 0.0 if abs(value) < ONE >> _CLEAR else _float(value)
-    return Relations(pivots, dependent, T, clear, least)
+    return Relations(pivots, order[:row].tolist(), dependent, T, clear, least)
 
 
 def _float(value: int) -> float:

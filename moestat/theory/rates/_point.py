@@ -87,8 +87,8 @@ def draw_samples(
     encoded = family.likelihood.encode(y, family.n_classes)
     support = family.likelihood.support
     if support is not None:
-        # Every class at every input.
-        classes = support(family.n_classes)
+        # Every class but the last at every input: their probabilities add up to 1.
+        classes = support(family.n_classes)[:-1]
         X = X[:, : max(-(-n // classes.size), 1)]
         return Samples(np.repeat(X, classes.size, axis=1), np.tile(classes, X.shape[1]))
     if np.asarray(encoded).dtype.kind == "f" and not family.likelihood.counts:

@@ -73,8 +73,8 @@ def rates(
     Notes
     -----
     *proved*: an algebraic relation, printed, makes the exponent.  *certified*: the rank of
-    derivatives in 154 digits, with a witness that others can check, see `Rates.certificates`.
-    *searched*: the slope of an explicit sequence of measures in 154 digits; a slower one is not
+    derivatives in 96 digits, with a witness that others can check, see `Rates.certificates`.
+    *searched*: the slope of an explicit sequence of measures in 96 digits; a slower one is not
     excluded.  *not identified*: other parameters have the same density; the direction is printed.
     *no such measure*: no measure of so many atoms has the truth's density.  Masses are bounded
     below by a twentieth of their cell, as on a compact parameter space.
@@ -106,7 +106,11 @@ def rates(
         raise ValueError(
             f"n_experts must be at least the truth's {model.n_experts}, got {n_experts}"
         )
-    chosen = _INPUTS if design is None else make_design(design)
+    if isinstance(design, str):
+        design = {"law": design}
+    chosen = _INPUTS if design is None else design
+    if isinstance(chosen, Mapping):
+        chosen = make_design(chosen)
     began = time.monotonic()
     report = _reporter(progress, began)
     with ONE_THREAD, np.errstate(all="ignore"):

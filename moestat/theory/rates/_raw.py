@@ -88,7 +88,7 @@ def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
             cell,
             r,
             analysis.SEARCHED,
-            f"d ~ ε^{best.exponent:.3g} at 154 digits",
+            f"d ~ ε^{best.exponent:.3g} at 96 digits",
             at_least=not settled,
         )
         found.rows.append(analysis._with_sizes(rate, best))

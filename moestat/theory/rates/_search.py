@@ -40,6 +40,8 @@ _CORRECTIONS = 4
 _SMALL_GAIN = 500
 """A step that lowers the square by less than a five hundredth ends the descent: slopes are then
 wrong by .001 at most."""
+_NOTHING = 1e-95
+"""A distance that is 0 in all digits."""
 LEAST_SHARE = 0.05
 """Least share of its cell that an atom may have: on a compact space masses are bounded below."""
 
@@ -241,7 +243,7 @@ class _Problem:
         return new
 
     def minimise(
-        self, at: Configuration, pin: tuple[int, int], h: float, until: float
+        self, at: Configuration, pin: tuple[int, int], h: float, until: float, iterations: int
     ) -> tuple[Configuration, float]:
         """A local minimum with the coordinate `pin` held; variables move by about h at first."""
         free = [k for k, (i, p) in enumerate(self.variables) if (i, p.position) != pin]
@@ -252,7 +254,7 @@ class _Problem:
         scale = np.array([fixed(u) for u in units], dtype=object)
         r, J = self.residual(at)
         value, radius = _square(r), 1.0
-        for _ in range(_ITERATIONS):
+        for _ in range(iterations):
             assert J is not None
             A = (J[:, free] * scale) >> BITS
             gram, right = _gram(A), _project(A, r)
@@ -366,6 +368,7 @@ def climb_down(
     pin: tuple[int, Parameter],
     deviations: Sequence[float],
     until: float,
+    iterations: int = _ITERATIONS,
 ) -> Ladder | None:
     """Minima at decreasing deviations of one coordinate of one fitted atom.
 
@@ -383,6 +386,8 @@ def climb_down(
         Decreasing.
     until : float
         Time of `time.monotonic` at which to stop.
+    iterations : int
+        Steps at each deviation, at most.
     """
     problem = _Problem(point, cells, point.family.is_regression)
     i, parameter = pin
@@ -395,9 +400,10 @@ def climb_down(
             at = start(h)
         else:
             at = _shrunk(point, at, h / held[-1])
-        at, distance = problem.minimise(at, (i, parameter.position), h, until)
-        if not distance > 0.0:
-            break
+        at, distance = problem.minimise(
+            at, (i, parameter.position), h, until, iterations
+        )
+        distance = max(distance, _NOTHING)
         held.append(h)
         values.append(at)
         distances.append(distance)
@@ -464,20 +470,23 @@ def spread(
                 if p.atom == j and p.movable:
                     own[p.position] += fixed(float(h * rng.normal()))
         values.append(own)
+    i, parameter = pin
     if directions is not None:
         for j in set(cells):
-            mine = [i for i, c in enumerate(cells) if c == j]
+            mine = [k for k, c in enumerate(cells) if c == j]
             if len(mine) < 2:
                 continue
             V = directions[j]
+            movable = [p for p in point.parameters if p.atom == j and p.movable]
             # Displacements with mean 0 and products V V': a simplex for as many as there are.
-            simplex = _simplex(len(mine), V.shape[1], rng)
-            for i, row in zip(mine, simplex, strict=True):
-                movable = [p for p in point.parameters if p.atom == j and p.movable]
-                values[i] = point.values.copy()
-                for p, v in zip(movable, V @ row, strict=True):
-                    values[i][p.position] += fixed(float(h * v))
-    i, parameter = pin
+            moves = _simplex(len(mine), V.shape[1], rng) @ V.T
+            if cells[i] == j:
+                led = moves[mine.index(i), [p.position for p in movable].index(parameter.position)]
+                moves = moves / led if abs(led) > 1e-9 else moves
+            for k, row in zip(mine, moves, strict=True):
+                values[k] = point.values.copy()
+                for p, v in zip(movable, row, strict=True):
+                    values[k][p.position] += fixed(float(h * v))
     values[i][parameter.position] = point.values[parameter.position] + fixed(h)
     return Configuration(list(cells), values, [0] * len(values), {})
 
