@@ -10,8 +10,9 @@ from time import monotonic
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.model.designs import Design
+from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
+from moestat.theory.explorer._nodes import _bends, _kinks
 from moestat.theory.rates._cells import FirstOrder, Moments, Relation, first_order, second_order, write
 from moestat.theory.rates._jumps import Jump, find_jumps
 from moestat.theory.rates._point import Parameter, Point, draw_samples
@@ -102,6 +103,7 @@ class _Work:
     found: Analysis
     until: float
     report: Callable[[str], None]
+    corners: bool
 
     @property
     def family(self) -> Family:
@@ -134,7 +136,7 @@ def analyse(
         Called with lines of progress.
     """
     found = Analysis(family, theta, n_experts, design)
-    work = _Work(found, monotonic() + seconds, report)
+    work = _Work(found, monotonic() + seconds, report, has_corners(family, theta, design))
     n = _rows_needed(family)
     report(f"derivatives at {n} samples in 96 digits")
     found.point = Point(family, theta, draw_samples(family, theta, design, n))
@@ -159,6 +161,17 @@ def _rows_needed(family: Family) -> int:
     return rows
 
 
+def has_corners(family: Family, theta: FloatArray, design: Design) -> bool:
+    """Whether a corner of the gate or of a mean lies among the inputs."""
+    if family.gate.kink is None and not family.has_kinked_mean:
+        return False
+    if family.n_features > 1:
+        return True
+    X = design.quadrature(1, 64)[0]
+    low, high = float(X.min()), float(X.max())
+    return bool(_kinks(family, theta, low, high).size or _bends(family, theta, Uniform(low, high)).size)
+
+
 def _blocks(family: Family) -> list[str]:
     """Blocks of parameters, in the order of the family, but for the masses."""
     mass = family.gate.mass if family.gate.normalised else None
@@ -178,7 +191,7 @@ def _cells_of_one(work: _Work, jumps: list[Jump]) -> None:
     for at, blocks in enumerate(first.blocks):
         for block in blocks:
             touched.setdefault(block, []).append(at)
-    moved = {name: jump for jump in jumps for name in jump.blocks}
+    moved = _moving_only(first, jumps)
     regular = ["mass"] if family.gate.normalised and family.gate.mass is not None else []
     answers = [_along(work, at) for at in range(len(first.found))]
     least = first.relations.least
@@ -194,6 +207,30 @@ def _cells_of_one(work: _Work, jumps: list[Jump]) -> None:
     _sizes_of_one(found)
 
 
+def _moving_only(first: FirstOrder, jumps: list[Jump]) -> dict[str, Jump]:
+    """Blocks of which no direction leaves all borders where they are, with one that they move.
+
+    The other parameters are free: a block that can change while the borders stay is as slow as
+    without jumps.
+    """
+    if not jumps:
+        return {}
+    columns = [k for k, p in enumerate(first.parameters)]
+    n = len(jumps)
+    from moestat.theory.rates._series import to_floats
+
+    G = to_floats(np.stack([column[-n:] for column in first.columns], axis=1))
+    _, s, vt = np.linalg.svd(G)
+    rank = int(np.sum(s > 1e-9 * max(s[0], 1e-300)))
+    still = vt[rank:]
+    found = {}
+    for name in {name for jump in jumps for name in jump.blocks}:
+        own = [k for k in columns if name == ("mass" if isinstance(p := first.parameters[k], int) else p.block)]
+        if own and not np.any(np.abs(still[:, own]) > 1e-9):
+            found[name] = next(jump for jump in jumps if name in jump.blocks)
+    return found
+
+
 def _along(work: _Work, at: int) -> Rate:
     """What happens along a null vector of the first derivatives."""
     found = work.found
@@ -203,7 +240,7 @@ def _along(work: _Work, at: int) -> Rate:
     vector = first.relations.null_space[:, at]
     if _declared(found, first, vector):
         return Rate("", "1", math.inf, FREE, f"{relation}, exactly, for every truth")
-    if found.family.has_kinked_mean or found.family.gate.kink is not None or found.family.has_jumps:
+    if work.corners or found.family.has_jumps:
         if np.count_nonzero(vector) == 1 or found.family.has_jumps:
             return Rate("", "1", math.inf, FREE, f"{relation}: neither density nor border changes")
         return Rate("", "1", math.nan, OPEN, f"{relation}; the function has corners")
@@ -212,8 +249,10 @@ def _along(work: _Work, at: int) -> Rate:
     if ladder is None:
         return Rate("", "1", math.nan, OPEN, relation)
     found.ladders.append(("1", ladder.pinned.block, ladder))
-    if ladder.distances[0] < _ZERO_DISTANCE:
-        reason = f"{relation}, and d = {ladder.distances[0]:.0e} at {ladder.pinned.name} + .1"
+    if min(ladder.distances) < _ZERO_DISTANCE:
+        at_h = int(np.argmin(ladder.distances))
+        h = ladder.deviations[at_h]
+        reason = f"{relation}, and d < 1e-{-math.floor(math.log10(ladder.distances[at_h])) - 1} at {ladder.pinned.name} + {h:g}"
         return Rate("", "1", math.inf, FREE, reason)
     r, settled = _exponent(ladder)
     return Rate("", "1", r, SEARCHED, f"{relation}; d ~ ε^{r:g} along it", at_least=not settled)
@@ -317,7 +356,7 @@ def _cells_of_several(work: _Work, size: int) -> None:
     if not family.gate.normalised:
         _raw_cells(work, size, blocks)
         return
-    if family.has_jumps or family.has_kinked_mean or family.gate.kink is not None:
+    if family.has_jumps or work.corners:
         _explored(work, size, blocks)
         return
     rows: dict[str, list[Rate]] = {block: [] for block in blocks}
@@ -422,6 +461,10 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
     for block in blocks:
         if block in rates:
             continue
+        if heat in rates and block == found.family.likelihood.channels[-1].intercept:
+            reason = f"{_heat_text(found.family, heat)}: it moves with the square of {heat}"
+            rates[block] = Rate(block, cell, max(2.0, float(size)), PROVED, reason)
+            continue
         cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
         ladder = _search(work, cells, j, block, None, False)
         r, how = 2.0, "opposite displacements"
@@ -435,7 +478,9 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
             own, _ = _exponent(ladder)
             if own > r:
                 r, how = own, "searched with this block held"
-        rate = Rate(block, cell, r, SEARCHED, f"no relation holds its square; {how}: d ~ ε^{r:g}")
+        reason = f"no relation holds its square; {how}: d ~ ε^{r:g}"
+        unsure = ladder is None or len(ladders) < len(affected)
+        rate = Rate(block, cell, r, SEARCHED, reason, at_least=unsure)
         rates[block] = rate if ladder is None else _with_sizes(rate, ladder)
     return rates
 
@@ -609,7 +654,7 @@ def _pairs(work: _Work) -> None:
     found, family = work.found, work.family
     if not family.gate.normalised or family.gate.mass is None:
         return
-    if family.has_jumps or family.has_kinked_mean or family.gate.kink is not None:
+    if family.has_jumps or work.corners:
         return
     shared = {p.block for p in found.point.parameters if p.atom < 0} if found.point else set()
     blocks = [block for block in _blocks(family) if block not in shared]
@@ -639,6 +684,15 @@ def _pair(work: _Work, moments: Moments, i: int, j: int, block: str) -> Rate:
     heat = _heat_block(found.family) == block
     if heat:
         return Rate(block, "2, 2", 4.0, PROVED, _heat_text(found.family, block))
+    cells = [i, i, j, j, *(k for k in range(found.family.n_experts) if k not in (i, j))]
+    directions = {i: _factor(moments, M, i), j: _factor(moments, M, j)}
+    lead = i if np.abs(directions[i]).max() >= np.abs(directions[j]).max() else j
+    if monotonic() < work.until:
+        ladder = _search(work, cells, lead, block, directions, False, _LADDER[:2], (0,))
+        if ladder is not None and min(ladder.distances) < _ZERO_DISTANCE:
+            h = ladder.deviations[int(np.argmin(ladder.distances))]
+            reason = f"{_relation_of(moments, M)}, and d = 0 in all digits at {ladder.pinned.name} + {h:g}"
+            return Rate(block, "2, 2", math.inf, FREE, reason)
     return Rate(block, "2, 2", 4.0, PROVED, text, at_least=True)
 
 

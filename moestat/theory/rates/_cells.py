@@ -295,6 +295,8 @@ def second_order(point: Point, first: FirstOrder, atoms: Sequence[int]) -> Momen
 
 
 def _orthonormal(matrices: FloatArray) -> FloatArray:
+    if not np.any(matrices):
+        return matrices[:0]
     flat = matrices.reshape(len(matrices), -1)
     flat = flat[np.any(flat, axis=1)]
     if not flat.size:

@@ -61,6 +61,9 @@ def find_jumps(family: Family, theta: FloatArray, design: Design, point: Point) 
     X = design.quadrature(1, 64)[0]
     x = np.linspace(float(X.min()), float(X.max()), _GRID)
     active = family.gate_probabilities(theta, x[:, None]) > 0.0
+    # At a tie more experts are active than the gate takes.
+    alone = active.sum(axis=1) == active.sum(axis=1).min()
+    x, active = x[alone], active[alone]
     found = []
     for at in np.flatnonzero(np.any(active[1:] != active[:-1], axis=1)):
         low, high = x[at], x[at + 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explored_cells", "raw_cells"]
 
-_LADDER = (3e-1, 1e-1, 3e-2, 1e-2, 3e-3)
+_LADDER = (2e-1, 5e-2, 1.2e-2, 3e-3)
 _SEEDS = (0, 1, 2)
 
 
@@ -65,22 +66,29 @@ def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
         reason = "no gate of the truth is constant, and no expert is a sum of two"
         found.rows += [analysis.Rate(b, cell, math.nan, analysis.NONE, reason) for b in rest]
         return
-    if family.has_kinked_mean or family.gate.kink is not None:
+    if work.corners or not split:
         explored_cells(work, size, rest)
         return
-    for block in rest:
+    for at, block in enumerate(rest):
         best: Ladder | None = None
+        until = monotonic() + (work.until - monotonic()) / (len(rest) - at)
         for j in flat or range(family.n_experts):
-            one = _search(work, size, j, block, bool(split))
-            if one is not None and (best is None or one.exponent > best.exponent):
+            one = _search(work, size, j, block, bool(split), until)
+            if one is not None and (best is None or _zero_first(one) > _zero_first(best)):
                 best = one
         if best is None:
             found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, "no time to search"))
             continue
         found.ladders.append((cell, block, best))
-        if best.distances[0] < analysis._ZERO_DISTANCE:
-            reason = f"d = {best.distances[0]:.0e} at {best.pinned.name} + {best.deviations[0]:g}"
+        if min(best.distances) < analysis._ZERO_DISTANCE:
+            h = best.deviations[int(np.argmin(best.distances))]
+            reason = f"d = 0 in all digits at {best.pinned.name} + {h:g}"
             found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+            continue
+        slopes = best.slopes
+        if len(slopes) < 2 or not 0.9 < slopes[-1] < 20.0 or abs(slopes[-1] - slopes[-2]) > 0.5:
+            reason = f"the search did not settle: local exponents {', '.join(f'{v:.2f}' for v in slopes)}"
+            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, reason))
             continue
         r, settled = analysis._exponent(best)
         rate = analysis.Rate(
@@ -94,10 +102,17 @@ def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
         found.rows.append(analysis._with_sizes(rate, best))
 
 
-def _search(work: _Work, size: int, j: int, block: str, split: bool) -> Ladder | None:
-    """The ladder with the largest exponent in a cell of atom j."""
-    from time import monotonic
+def _zero_first(ladder: Ladder) -> float:
+    """The exponent of a ladder, inf where a distance is 0 in all digits."""
+    from moestat.theory.rates._analysis import _ZERO_DISTANCE
 
+    return math.inf if min(ladder.distances) < _ZERO_DISTANCE else ladder.exponent
+
+
+def _search(
+    work: _Work, size: int, j: int, block: str, split: bool, until: float
+) -> Ladder | None:
+    """The ladder with the largest exponent in a cell of atom j."""
     from moestat.theory.rates._analysis import _search_point
 
     found = work.found
@@ -108,15 +123,15 @@ def _search(work: _Work, size: int, j: int, block: str, split: bool) -> Ladder |
         return None
     best: Ladder | None = None
     for seed in _SEEDS:
-        if monotonic() > work.until:
+        if monotonic() > until:
             break
         work.report(f"searching {block} in cells of {size}, start {seed + 1}")
 
         def start(h: float, seed: int = seed) -> Configuration:
             return _shared_out(few, cells, j, h, seed, choices[0].position, split)
 
-        one = climb_down(few, cells, start, (0, choices[0]), _LADDER, work.until)
-        if one is not None and len(one.distances) > 1 and (best is None or one.exponent > best.exponent):
+        one = climb_down(few, cells, start, (0, choices[0]), _LADDER, until)
+        if one is not None and len(one.distances) > 1 and (best is None or _zero_first(one) > _zero_first(best)):
             best = one
     return best
 
@@ -159,8 +174,6 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
     The explorer pins one deviation of all; its exponent is that of the worst block, so that each
     block's is no larger as far as the search went.
     """
-    from time import monotonic
-
     from moestat.theory.rates import _analysis as analysis
 
     found, family = work.found, work.family
@@ -171,6 +184,8 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
         for j in range(family.n_experts)
     ]
     fitted = family.with_experts(family.n_experts + size - 1)
+
+    radii = np.geomspace(0.3, 3e-3, 5).tolist() if not family.gate.normalised else [1e-2, 3e-3, 1e-3]
 
     def progress(text: str) -> None:
         work.report(text)
@@ -183,10 +198,10 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
             family,
             found.theta,
             deviations(family, found.theta),
-            [1e-2, 3e-3, 1e-3],
+            radii,
             design=found.design,
-            starts=1,
-            cells=sizes,
+            starts=2,
+            cells=sizes if family.gate.normalised else None,
             progress=progress,
         )
     except (TimeoutError, ValueError) as error:

@@ -139,6 +139,18 @@ def _function(base: Space, name: str, x: Series) -> Series:
         found = [inverse]
         for _ in range(order):
             found.append((-found[-1] * inverse) >> BITS)
+    elif name == "erfc":
+        # The first derivative is the normal density; the others follow by Hermite's recurrence.
+        root = _constant("sqrt(pi)")
+        slope = (-2 * exp_fixed(-(at * at >> BITS)) << BITS) // root
+        derivatives = [_each(mp.erfc, at), slope]
+        for n in range(2, order + 1):
+            before = derivatives[n - 2] * (n - 2) if n > 2 else 0
+            derivatives.append(-2 * ((at * derivatives[n - 1] >> BITS) + before))
+        found, factor = [derivatives[0]], 1
+        for n in range(1, order + 1):
+            factor *= n
+            found.append(derivatives[n] // factor)
     else:
         function = {"lgamma": mp.loggamma}.get(name) or getattr(mp, name)
         columns = [mp.taylor(function, _real(v), order) for v in at]
@@ -147,6 +159,18 @@ def _function(base: Space, name: str, x: Series) -> Series:
             for n in range(order + 1)
         ]
     return _compose(base, x, found)
+
+
+@lru_cache(maxsize=8)
+def _constant(text: str) -> int:
+    import mpmath as mp
+
+    with mp.workprec(BITS + 64):
+        return int(mp.nint(mp.ldexp(mp.mpf({"sqrt(pi)": mp.sqrt(mp.pi)}[text]), BITS)))
+
+
+def _each(function: Any, values: Integers) -> Integers:
+    return np.array([fixed(function(_real(v))) for v in values], dtype=object)
 
 
 def _real(value: int) -> Any:
