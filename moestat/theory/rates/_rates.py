@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,16 +13,13 @@ from numpy.typing import ArrayLike
 
 from moestat.base.threads import ONE_THREAD
 from moestat.base.validate import as_floats, positive_int
-from moestat.model.designs import Design, Uniform, make_design
+from moestat.model.designs import Design, make_design
 from moestat.model.family import Family, check_family
+from moestat.theory.defaults import INPUTS, reporter
 from moestat.theory.rates._analysis import analyse
 from moestat.theory.rates._result import Rates
 
 __all__ = ["rates"]
-
-_INPUTS = Uniform(-2.0, 2.0)
-"""Inputs of both signs, so that |x| and x are different functions."""
-
 
 def rates(
     model: Family,
@@ -108,11 +104,11 @@ def rates(
         )
     if isinstance(design, str):
         design = {"law": design}
-    chosen = _INPUTS if design is None else design
+    chosen = INPUTS if design is None else design
     if isinstance(chosen, Mapping):
         chosen = make_design(chosen)
     began = time.monotonic()
-    report = _reporter(progress, began)
+    report = reporter(progress, "rates")
     with ONE_THREAD, np.errstate(all="ignore"):
         found = analyse(model, theta, fitted, chosen, float(seconds), report)
     rows = tuple(replace(row) for row in found.rows)
@@ -126,17 +122,3 @@ def rates(
         time.monotonic() - began,
         found,
     )
-
-
-def _reporter(
-    progress: bool | Callable[[str], None] | None, began: float
-) -> Callable[[str], None]:
-    if callable(progress):
-        return progress
-    wanted = sys.stderr.isatty() if progress is None else progress
-
-    def write(text: str) -> None:
-        if wanted:
-            print(f"rates, {time.monotonic() - began:4.0f} s: {text}", file=sys.stderr)
-
-    return write
