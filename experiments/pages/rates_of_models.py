@@ -18,7 +18,7 @@ from experiments.explorer.cases import CASES
 from experiments.folders import FIGURES
 from moestat.metrics.losses import VoronoiLoss, make_loss
 from moestat.theory import Rate, Rates
-from moestat.theory.rates.certificates import write_certificates
+from moestat.theory.exponents.certificates import write_certificates
 
 _CASES = (
     "mlmoe-1",
@@ -82,12 +82,14 @@ def main(
         )
         spent.append(found.seconds)
         write_certificates(found, certificates, name)
-        lines += [f"| {name} | {case.source} | {line} |" for line in _lines(found, make_loss(case.loss))]
+        own = _lines(found, make_loss(case.loss))
+        lines += [f"| {name} | {case.source} | {line} |" for line in own]
         reasons[name] = [f"{', '.join(rows)}: {why}" for why, rows in found._reasons().items()]
         typer.echo(f"{name}: {found.seconds:.0f} s")
     lines += ["", f"Each call took {min(spent):.0f} to {max(spent):.0f} seconds.", "", "## Why", ""]
     for name, told in reasons.items():
-        lines += [f"**{name}** ({CASES[name].setting}).", "", *(f"- {_plain(text)}" for text in told), ""]
+        listed = [f"- {_plain(text)}" for text in told]
+        lines += [f"**{name}** ({CASES[name].setting}).", "", *listed, ""]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
@@ -106,7 +108,8 @@ def _lines(found: Rates, loss: VoronoiLoss) -> Iterator[str]:
         theorem = None if own is None else own[min(int(row.cell), len(own)) - 1]
         shown = "" if theorem is None else f"{theorem:g}"
         r = f"{'>= ' if row.at_least else ''}{row.r:.3g}".replace("nan", "?")
-        yield f"`{row.block}` | {row.cell} | {shown} | {r} | {row.status} | {_difference(row, theorem)}"
+        told = _difference(row, theorem)
+        yield f"`{row.block}` | {row.cell} | {shown} | {r} | {row.status} | {told}"
 
 
 def _difference(row: Rate, theorem: float | None) -> str:

@@ -10,6 +10,6 @@ from .polynomial_systems import (
     polynomial_system as polynomial_system,
     rbar as rbar,
 )
-from .rates._analysis import Rate as Rate
-from .rates._rates import rates as rates
-from .rates._result import Rates as Rates
+from .exponents._work import Rate as Rate
+from .exponents._rates import rates as rates
+from .exponents._result import Rates as Rates

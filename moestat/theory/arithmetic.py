@@ -58,9 +58,7 @@ def copier(
         known, code = function.__globals__, function.__code__
         called = (name for name in code.co_names if name in known)
         names = {
-            name: lowest[name]
-            if name in lowest and _is_lowest(known[name])
-            else inner(known[name])
+            name: lowest[name] if name in lowest and _is_lowest(known[name]) else inner(known[name])
             for name in called
         }
         cells = tuple(types.CellType(inner(c.cell_contents)) for c in function.__closure__ or ())

@@ -14,9 +14,7 @@ INPUTS = Uniform(-2.0, 2.0)
 """Inputs of both signs, so that |x| and x are different functions."""
 
 
-def reporter(
-    progress: bool | Callable[[str], None] | None, name: str
-) -> Callable[[str], None]:
+def reporter(progress: bool | Callable[[str], None] | None, name: str) -> Callable[[str], None]:
     """What to call with a line of progress.
 
     Parameters

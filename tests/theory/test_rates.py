@@ -14,11 +14,11 @@ import pytest
 
 import moestat
 from moestat.metrics.losses import make_loss, voronoi_loss
-from moestat.theory.rates._cells import first_order, second_order
-from moestat.theory.rates._point import Point, draw_samples
-from moestat.theory.rates._series import BITS, exp_fixed, fixed, log_fixed, to_floats
-from moestat.theory.rates._strata import exponents_by_derivatives
-from moestat.theory.rates.certificates import certificates_of
+from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._point import Point, draw_samples
+from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats
+from moestat.theory.exponents._strata import exponents_by_derivatives
+from moestat.theory.exponents.certificates import certificates_of
 
 CHECKER = Path(__file__).parents[2] / "docs" / "theory" / "check_certificates.py"
 WIDE = moestat.Uniform(-2, 2)
@@ -49,7 +49,9 @@ def test_elementary_functions_have_all_digits():
         found = exp_fixed(np.array([fixed(v) for v in values], dtype=object))
         for value, one in zip(values, found, strict=True):
             exact = mpmath.exp(mpmath.mpf(repr(value)))
-            assert abs(mpmath.mpf(one) / 2**BITS - exact) < exact * mpmath.mpf(2) ** (8 - BITS) + mpmath.mpf(2) ** (2 - BITS)
+            assert abs(mpmath.mpf(one) / 2**BITS - exact) < exact * mpmath.mpf(2) ** (
+                8 - BITS
+            ) + mpmath.mpf(2) ** (2 - BITS)
             back = log_fixed(np.array([one], dtype=object))[0]
             if one > 1 << (BITS - 40):
                 assert abs(mpmath.mpf(back) / 2**BITS - mpmath.mpf(repr(value))) < 1e-70
@@ -80,7 +82,9 @@ def test_gaussian_lines_have_the_exponents_of_the_theorem():
     intercepts = found.rate("b", 2)
     assert (intercepts.r, intercepts.status) == (4.0, "proved")
     assert found.rate("nu", 2).r == 2.0
-    searched = [ladder for cell, block, ladder in found.analysis.ladders if (cell, block) == ("2", "b")]
+    searched = [
+        ladder for cell, block, ladder in found.analysis.ladders if (cell, block) == ("2", "b")
+    ]
     assert searched[0].exponent == pytest.approx(4.0, abs=0.05)
 
 
@@ -97,7 +101,8 @@ def test_swapped_experts_are_not_identified():
     family, blocks = SWAPPED
     found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=5)
     for name in ("beta", "b", "mass"):
-        assert math.isinf(found.rate(name).r) and found.rate(name).status == "not identified"
+        assert math.isinf(found.rate(name).r)
+        assert found.rate(name).status == "not identified"
     for name in ("alpha", "a"):
         assert found.rate(name).r == 1.0
 
@@ -107,7 +112,8 @@ def test_resonant_slopes_are_seen_in_two_cells_of_two_alone():
     on = exponents_by_derivatives(*packed(RESONANT), WIDE)
     assert set(off.values()) == {"r = 1", "r = 2"}
     changed = {key for key, value in on.items() if off[key] != value}
-    assert changed and {cell for _, cell in changed} == {"2, 2"}
+    assert changed
+    assert {cell for _, cell in changed} == {"2, 2"}
 
 
 def packed(case):
@@ -147,7 +153,9 @@ def test_certificates_hold_and_a_changed_one_does_not(tmp_path):
     records = certificates_of(moestat.theory.rates(family, blocks, 4, WIDE, seconds=0.1))
     assert [record["claim"] for record in records] == ["independent", *["no-cancellation"] * 3]
     broken = json.loads(json.dumps(records[1]))
-    broken["weights"] = [str(-int(w)) if "/" not in w else f"-{w}".replace("--", "") for w in broken["weights"]]
+    broken["weights"] = [
+        str(-int(w)) if "/" not in w else f"-{w}".replace("--", "") for w in broken["weights"]
+    ]
     repeated = json.loads(json.dumps(records[0]))
     repeated["samples"][1] = repeated["samples"][0]
     runs = []
@@ -155,11 +163,13 @@ def test_certificates_hold_and_a_changed_one_does_not(tmp_path):
         path = tmp_path / f"{at}.json"
         path.write_text(json.dumps(record))
         runs.append(subprocess.run([sys.executable, CHECKER, path], capture_output=True).returncode)
-    assert runs[:4] == [0] * 4 and all(code != 0 for code in runs[4:])
+    assert runs[:4] == [0] * 4
+    assert all(code != 0 for code in runs[4:])
 
 
 def test_the_checker_imports_neither_the_library_nor_numpy():
-    code = f"import runpy, sys; runpy.run_path({str(CHECKER)!r}); print('numpy' in sys.modules, 'moestat' in sys.modules)"
+    asked = "print('numpy' in sys.modules, 'moestat' in sys.modules)"
+    code = f"import runpy, sys; runpy.run_path({str(CHECKER)!r}); {asked}"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "False"]
 
@@ -169,7 +179,8 @@ def test_loss_and_spec_follow_the_rates():
     found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0.1)
     loss = found.loss()
     powers = {term.block: loss.exponents(term) for term in loss.terms}
-    assert powers["b"] == (1.0, 4.0) and powers["nu"] == (1.0, 2.0)
+    assert powers["b"] == (1.0, 4.0)
+    assert powers["nu"] == (1.0, 2.0)
     truth = family.measure(found.truth)
     assert voronoi_loss(truth, truth, loss) == 0.0
     table = tomllib.loads(found.spec())
@@ -200,8 +211,10 @@ def test_wrong_arguments_are_named():
 
 def test_without_mpmath_one_sentence_says_what_to_install(monkeypatch):
     family, blocks = lines()
-    monkeypatch.setattr("moestat.theory.rates._rates.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="rates need mpmath: install moestat with the extra 'theory'"):
+    monkeypatch.setattr("moestat.theory.exponents._rates.find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match="rates need mpmath: install moestat with the extra 'theory'"
+    ):
         moestat.theory.rates(family, blocks)
 
 

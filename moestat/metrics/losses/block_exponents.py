@@ -9,6 +9,7 @@ Source: the form of Pham et al. (2026), eq. (4), with exponents of one's own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
 from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 

@@ -1,8 +1,8 @@
 """The rate of any mixture of experts, from the derivatives of its density at a truth."""
 
-from moestat.theory.rates._analysis import Rate
-from moestat.theory.rates._rates import rates
-from moestat.theory.rates._result import Rates
+from moestat.theory.exponents._rates import rates
+from moestat.theory.exponents._result import Rates
+from moestat.theory.exponents._work import Rate
 
 __all__ = ["Rate", "Rates", "rates"]
 

@@ -16,10 +16,11 @@ from moestat.base.validate import as_floats, positive_int
 from moestat.model.designs import Design, make_design
 from moestat.model.family import Family, check_family
 from moestat.theory.defaults import INPUTS, reporter
-from moestat.theory.rates._analysis import analyse
-from moestat.theory.rates._result import Rates
+from moestat.theory.exponents._analysis import analyse
+from moestat.theory.exponents._result import Rates
 
 __all__ = ["rates"]
+
 
 def rates(
     model: Family,

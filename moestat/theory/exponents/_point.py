@@ -20,7 +20,7 @@ from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.model.generate import sample
-from moestat.theory.rates._series import (
+from moestat.theory.exponents._series import (
     BITS,
     ONE,
     Integers,
@@ -31,7 +31,7 @@ from moestat.theory.rates._series import (
     product,
     space,
 )
-from moestat.theory.rates._tapes import AtomCode, Group
+from moestat.theory.exponents._tapes import AtomCode, Group
 
 __all__ = ["Parameter", "Point", "Samples", "draw_samples", "exact"]
 
@@ -184,7 +184,9 @@ class Point:
         with mp.workprec(BITS + 32):
             return np.array(
                 [
-                    fixed(mp.log(_mpf(exact(float(np.exp(v)), 14)))) if p in log else fixed(exact(v))
+                    fixed(mp.log(_mpf(exact(float(np.exp(v)), 14))))
+                    if p in log
+                    else fixed(exact(v))
                     for p, v in enumerate(self.theta)
                 ],
                 dtype=object,
@@ -217,7 +219,7 @@ class Point:
     def groups(self, i: int) -> list[Group]:
         """The tapes of atom i at the truth."""
         if ("groups", i) not in self._cache:
-            from moestat.theory.rates._series import to_floats
+            from moestat.theory.exponents._series import to_floats
 
             eta = to_floats(self.channels(self.values, i))
             low = self.samples.features[: 1 + self.family.n_features]

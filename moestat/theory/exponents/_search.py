@@ -10,27 +10,27 @@ minimum is searched, not bounded, so that r can be larger than what is found.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.theory.rates._linear import solve
-from moestat.theory.rates._point import Parameter, Point
-from moestat.theory.rates._series import (
+from moestat.theory.exponents._linear import solve
+from moestat.theory.exponents._point import Parameter, Point
+from moestat.theory.exponents._series import (
     BITS,
     ONE,
     Integers,
     exp_fixed,
-    log_fixed,
     fixed,
+    log_fixed,
     space,
     to_floats,
 )
-from moestat.theory.rates._series import exponential as series_exponential
-from moestat.theory.rates._series import product as series_product
+from moestat.theory.exponents._series import exponential as series_exponential
+from moestat.theory.exponents._series import product as series_product
 
 __all__ = ["Configuration", "Ladder", "climb_down"]
 
@@ -154,13 +154,9 @@ class _Problem:
         self.shared = [p for p in point.parameters if p.atom < 0 and p.free]
         self.masses = list(range(family.n_experts - 1)) if self.free_mass else []
         self.angles = [
-            i
-            for i, j in enumerate(self.cells)
-            if self.free_mass and i != self.cells.index(j)
+            i for i, j in enumerate(self.cells) if self.free_mass and i != self.cells.index(j)
         ]
-        self.size = (
-            len(self.variables) + len(self.shared) + len(self.masses) + len(self.angles)
-        )
+        self.size = len(self.variables) + len(self.shared) + len(self.masses) + len(self.angles)
 
     def residual(
         self, at: Configuration, slopes: bool = True
@@ -205,9 +201,7 @@ class _Problem:
             return (pieces[i].get(base.place[unit], zero) * phi_rows[p.feature]) >> BITS
 
         columns = [slope(i, p) for i, p in self.variables]
-        columns += [
-            sum((slope(i, p) for i in range(len(self.cells))), zero) for p in self.shared
-        ]
+        columns += [sum((slope(i, p) for i in range(len(self.cells))), zero) for p in self.shared]
         columns += [sum((pieces[i][0] for i in at.members(j)), zero) for j in self.masses]
         for k in self.angles:
             j = self.cells[k]
@@ -224,7 +218,7 @@ class _Problem:
 
     @property
     def _truth(self) -> Integers:
-        return sum(phi[0] for phi in self.point.functions)
+        return np.sum([phi[0] for phi in self.point.functions], axis=0)
 
     def moved(self, at: Configuration, step: Integers) -> Configuration:
         """The configuration after a step (size,)."""
@@ -248,9 +242,7 @@ class _Problem:
         """A local minimum with the coordinate `pin` held; variables move by about h at first."""
         free = [k for k, (i, p) in enumerate(self.variables) if (i, p.position) != pin]
         free += list(range(len(self.variables), self.size))
-        units = np.array(
-            [h if k < len(self.variables) else 0.3 for k in free], dtype=np.float64
-        )
+        units = np.array([h if k < len(self.variables) else 0.3 for k in free], dtype=np.float64)
         scale = np.array([fixed(u) for u in units], dtype=object)
         r, J = self.residual(at)
         value, radius = _square(r), 1.0
@@ -356,8 +348,10 @@ def _square(r: Integers) -> int:
 
 
 def _root(value: int, n: int) -> float:
-    return math.isqrt(value // n) / 2.0**BITS if value < 1 << 1000 else float(
-        to_floats(np.array([math.isqrt(value // n)], dtype=object))[0]
+    return (
+        math.isqrt(value // n) / 2.0**BITS
+        if value < 1 << 1000
+        else float(to_floats(np.array([math.isqrt(value // n)], dtype=object))[0])
     )
 
 
@@ -396,13 +390,8 @@ def climb_down(
     for h in deviations:
         if monotonic() > until:
             break
-        if at is None:
-            at = start(h)
-        else:
-            at = _shrunk(point, at, h / held[-1])
-        at, distance = problem.minimise(
-            at, (i, parameter.position), h, until, iterations
-        )
+        at = start(h) if at is None else _shrunk(point, at, h / held[-1])
+        at, distance = problem.minimise(at, (i, parameter.position), h, until, iterations)
         distance = max(distance, _NOTHING)
         held.append(h)
         values.append(at)
@@ -456,7 +445,11 @@ def _moves(point: Point, at: Configuration) -> dict[str, float]:
 
 
 def spread(
-    point: Point, cells: Sequence[int], directions: FloatArray | None, h: float, seed: int,
+    point: Point,
+    cells: Sequence[int],
+    directions: Mapping[int, FloatArray] | None,
+    h: float,
+    seed: int,
     pin: tuple[int, Parameter],
 ) -> Configuration:
     """Fitted atoms about their true ones: along directions, or at random, pinned one at h."""

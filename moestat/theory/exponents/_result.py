@@ -15,12 +15,12 @@ from moestat.metrics.losses import VoronoiLoss
 from moestat.metrics.losses.block_exponents import block_exponents
 from moestat.model.designs import Design
 from moestat.model.family import Family
-from moestat.theory.rates._analysis import Analysis, Rate
+from moestat.theory.exponents._work import Analysis, Rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from moestat.theory.rates._strata import Stratum
+    from moestat.theory.exponents._strata import Stratum
 
 __all__ = ["Rates"]
 
@@ -221,7 +221,7 @@ class Rates:
         name : str
             Title of the sweep.
         """
-        from moestat.theory.rates._spec import write_spec
+        from moestat.theory.exponents._spec import write_spec
 
         return write_spec(self, name)
 
@@ -238,7 +238,7 @@ class Rates:
         matplotlib Axes
             With one line for each block and kind of cell that was searched.
         """
-        from moestat.theory.rates._plot import draw
+        from moestat.theory.exponents._plot import draw
 
         return draw(self, ax)
 
@@ -250,16 +250,16 @@ class Rates:
         seconds : float
             When to stop.
         """
-        from moestat.theory.rates._strata import strata_near
+        from moestat.theory.exponents._strata import strata_near
 
         return strata_near(self, seconds)
 
     def certificates(self) -> list[dict[str, Any]]:
         """A record for each certified answer, which others can check without this library.
 
-        See `moestat.theory.rates.certificates`.
+        See `moestat.theory.exponents.certificates`.
         """
-        from moestat.theory.rates.certificates import certificates_of
+        from moestat.theory.exponents.certificates import certificates_of
 
         return certificates_of(self)
 
@@ -285,5 +285,3 @@ def _number(r: float, at_least: bool) -> str:
 
 def _size(n: float) -> str:
     return f"{n:.0e}".replace("e+0", "e").replace("e+", "e") if np.isfinite(n) else ""
-
-

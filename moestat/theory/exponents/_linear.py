@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.theory.rates._series import BITS, ONE, Integers, to_floats
+from moestat.theory.exponents._series import BITS, ONE, Integers, to_floats
 
 __all__ = ["Relations", "find_relations", "solve"]
 

@@ -4,110 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.metrics.information import expected_information
 from moestat.model.designs import Design, Uniform
 from moestat.model.family import Family
 from moestat.theory.explorer._nodes import _bends, _kinks
-from moestat.theory.rates._cells import FirstOrder, Moments, Relation, first_order, second_order, write
-from moestat.theory.rates._jumps import Jump, find_jumps
-from moestat.theory.rates._point import Parameter, Point, draw_samples
-from moestat.theory.rates._search import Configuration, Ladder, climb_down, spread
+from moestat.theory.exponents._cells import (
+    FirstOrder,
+    Moments,
+    first_order,
+    second_order,
+    write,
+)
+from moestat.theory.exponents._jumps import Jump, find_jumps
+from moestat.theory.exponents._point import Parameter, Point, draw_samples
+from moestat.theory.exponents._raw import explored_cells, raw_cells
+from moestat.theory.exponents._search import (
+    LEAST_SHARE,
+    Configuration,
+    Ladder,
+    climb_down,
+    spread,
+)
+from moestat.theory.exponents._series import fixed, to_floats
+from moestat.theory.exponents._work import (
+    CERTIFIED,
+    FREE,
+    LADDER,
+    NONE,
+    OPEN,
+    PROVED,
+    SEARCHED,
+    SIZES,
+    Analysis,
+    Rate,
+    Work,
+    exponent_of,
+    search_point,
+    with_sizes,
+    zero_at,
+)
 
-__all__ = ["Analysis", "Rate", "analyse"]
+_NO_CANCELLATION = "no displacements cancel to second order (witness: a positive definite matrix)"
 
-PROVED, CERTIFIED, SEARCHED = "proved", "certified", "searched"
-FREE, NONE, OPEN = "not identified", "no such measure", "undecided"
-
-_LADDER = (1e-1, 1e-2, 1e-3)
-_SIZES = (1e-1, 3e-2, 1e-2)
-_ZERO_DISTANCE = 1e-40
-"""A distance below this at a deviation of .1 is 0 to the digits of the arithmetic."""
-_NEAR_INTEGER = 0.12
-"""How far a local exponent may be from the exponent that it is taken for."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The exponent of one block in one kind of cell.
-
-    Estimates whose density converges at ``n^(-1/2)`` have errors of this block of the order
-    ``n^(-1/(2 r))`` in the worst case near the truth.
-    """
-
-    block: str
-    cell: str
-    """Fitted atoms in the cell, such as ``"2"``; ``"2, 2"`` for two cells at once."""
-    r: float
-    """The exponent; inf where the block is not identified, NaN where nothing is known."""
-    status: str
-    reason: str
-    at_least: bool = False
-    """Whether r is a lower bound: an explicit sequence of measures has it, and a worse one is not
-    excluded."""
-    n_for: float = math.nan
-    """Sample size from which an error of .1 can be told from the truth, ``1 / (2 h^2)`` with the
-    Hellinger distance h there."""
-    n_seen: float = math.nan
-    """Sample size from which the local exponent is within a tenth of r."""
-
-    @property
-    def pointwise(self) -> str:
-        """The rate at this truth as n grows, where it is known: that of regular estimates."""
-        return "n^(-1/2)" if self.cell == "1" and self.r == 1.0 else ""
-
-    @property
-    def text(self) -> str:
-        """The worst case as a power of n."""
-        if math.isinf(self.r):
-            return "none"
-        if math.isnan(self.r):
-            return "?"
-        power = 2.0 * self.r
-        whole = round(power)
-        name = f"1/{whole}" if abs(power - whole) < 1e-9 else f"{1.0 / power:.3g}"
-        name = "1" if name == "1/1" else name
-        return f"n^(-{name})" if not self.at_least else f"n^(-{name}) or slower"
-
-
-@dataclass
-class Analysis:
-    """What was found at a truth."""
-
-    family: Family
-    theta: FloatArray
-    n_experts: int
-    design: Design
-    rows: list[Rate] = field(default_factory=list)
-    first: FirstOrder | None = None
-    second: dict[tuple[int, ...], Moments] = field(default_factory=dict)
-    ladders: list[tuple[str, str, Ladder]] = field(default_factory=list)
-    """Cell, block and what the search found."""
-    point: Point | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        """Atoms of the largest cell."""
-        return self.n_experts - self.family.n_experts + 1
-
-
-@dataclass
-class _Work:
-    """An analysis under way: its clock and its reports."""
-
-    found: Analysis
-    until: float
-    report: Callable[[str], None]
-    corners: bool
-
-    @property
-    def family(self) -> Family:
-        return self.found.family
+__all__ = ["analyse", "blocks_of", "has_corners", "no_cells", "rows_needed"]
 
 
 def analyse(
@@ -136,8 +81,8 @@ def analyse(
         Called with lines of progress.
     """
     found = Analysis(family, theta, n_experts, design)
-    work = _Work(found, monotonic() + seconds, report, has_corners(family, theta, design))
-    n = _rows_needed(family)
+    work = Work(found, monotonic() + seconds, report, has_corners(family, theta, design))
+    n = rows_needed(family)
     report(f"derivatives at {n} samples in 96 digits")
     found.point = Point(family, theta, draw_samples(family, theta, design, n))
     jumps = find_jumps(family, theta, design, found.point)
@@ -152,13 +97,12 @@ def analyse(
     return found
 
 
-def _rows_needed(family: Family) -> int:
+def rows_needed(family: Family) -> int:
     """Samples: half as many again as there are functions of second order in two cells."""
     p = family.n_atom_params + 1
     pairs = min(family.n_experts, 2)
     functions = family.n_params + pairs * p * (p + 1) // 2
-    rows = int(1.4 * functions) + 12
-    return rows
+    return int(1.4 * functions) + 12
 
 
 def has_corners(family: Family, theta: FloatArray, design: Design) -> bool:
@@ -169,10 +113,12 @@ def has_corners(family: Family, theta: FloatArray, design: Design) -> bool:
         return True
     X = design.quadrature(1, 64)[0]
     low, high = float(X.min()), float(X.max())
-    return bool(_kinks(family, theta, low, high).size or _bends(family, theta, Uniform(low, high)).size)
+    return bool(
+        _kinks(family, theta, low, high).size or _bends(family, theta, Uniform(low, high)).size
+    )
 
 
-def _blocks(family: Family) -> list[str]:
+def blocks_of(family: Family) -> list[str]:
     """Blocks of parameters, in the order of the family, but for the masses."""
     mass = family.gate.mass if family.gate.normalised else None
     return [
@@ -182,11 +128,12 @@ def _blocks(family: Family) -> list[str]:
     ]
 
 
-def _cells_of_one(work: _Work, jumps: list[Jump]) -> None:
+def _cells_of_one(work: Work, jumps: list[Jump]) -> None:
     """Regular blocks, those that jump, and those that a relation leaves free."""
     found, family = work.found, work.family
     first, point = found.first, found.point
-    assert first is not None and point is not None
+    assert first is not None
+    assert point is not None
     touched: dict[str, list[int]] = {}
     for at, blocks in enumerate(first.blocks):
         for block in blocks:
@@ -195,7 +142,7 @@ def _cells_of_one(work: _Work, jumps: list[Jump]) -> None:
     regular = ["mass"] if family.gate.normalised and family.gate.mass is not None else []
     answers = [_along(work, at) for at in range(len(first.found))]
     least = first.relations.least
-    for block in [*regular, *_blocks(family)]:
+    for block in [*regular, *blocks_of(family)]:
         if block in touched:
             worst = max((answers[at] for at in touched[block]), key=lambda one: one.r)
             found.rows.append(replace(worst, block=block))
@@ -217,25 +164,28 @@ def _moving_only(first: FirstOrder, jumps: list[Jump]) -> dict[str, Jump]:
         return {}
     columns = [k for k, p in enumerate(first.parameters)]
     n = len(jumps)
-    from moestat.theory.rates._series import to_floats
-
     G = to_floats(np.stack([column[-n:] for column in first.columns], axis=1))
     _, s, vt = np.linalg.svd(G)
     rank = int(np.sum(s > 1e-9 * max(s[0], 1e-300)))
     still = vt[rank:]
     found = {}
     for name in {name for jump in jumps for name in jump.blocks}:
-        own = [k for k in columns if name == ("mass" if isinstance(p := first.parameters[k], int) else p.block)]
+        own = [
+            k
+            for k in columns
+            if name == ("mass" if isinstance(p := first.parameters[k], int) else p.block)
+        ]
         if own and not np.any(np.abs(still[:, own]) > 1e-9):
             found[name] = next(jump for jump in jumps if name in jump.blocks)
     return found
 
 
-def _along(work: _Work, at: int) -> Rate:
+def _along(work: Work, at: int) -> Rate:
     """What happens along a null vector of the first derivatives."""
     found = work.found
     first, point = found.first, found.point
-    assert first is not None and point is not None
+    assert first is not None
+    assert point is not None
     relation = str(first.found[at])
     vector = first.relations.null_space[:, at]
     if _declared(found, first, vector):
@@ -249,39 +199,37 @@ def _along(work: _Work, at: int) -> Rate:
     if ladder is None:
         return Rate("", "1", math.nan, OPEN, relation)
     found.ladders.append(("1", ladder.pinned.block, ladder))
-    if min(ladder.distances) < _ZERO_DISTANCE:
-        at_h = int(np.argmin(ladder.distances))
-        h = ladder.deviations[at_h]
-        reason = f"{relation}, and d < 1e-{-math.floor(math.log10(ladder.distances[at_h])) - 1} at {ladder.pinned.name} + {h:g}"
-        return Rate("", "1", math.inf, FREE, reason)
-    r, settled = _exponent(ladder)
+    if zero_at(ladder):
+        return Rate("", "1", math.inf, FREE, f"{relation}, and {zero_at(ladder)}")
+    r, settled = exponent_of(ladder)
     return Rate("", "1", r, SEARCHED, f"{relation}; d ~ ε^{r:g} along it", at_least=not settled)
 
 
 def _declared(found: Analysis, first: FirstOrder, vector: FloatArray) -> bool:
     """Whether a null vector is the gate's declared common factor."""
     blocks = {
-        p.block for p, v in zip(first.parameters, vector, strict=True) if v and not isinstance(p, int)
+        p.block
+        for p, v in zip(first.parameters, vector, strict=True)
+        if v and not isinstance(p, int)
     }
     return bool(blocks) and blocks == set(found.family.gate.scaling)
 
 
-def _follow(work: _Work, vector: FloatArray) -> Ladder | None:
+def _follow(work: Work, vector: FloatArray) -> Ladder | None:
     """Distances along a null vector, all else free."""
     found = work.found
     first, point = found.first, found.point
-    assert first is not None and point is not None
+    assert first is not None
+    assert point is not None
     own = [(p, float(v)) for p, v in zip(first.parameters, vector, strict=True) if v]
     moving = [(p, v) for p, v in own if isinstance(p, Parameter) and p.atom >= 0]
     if not moving:
         return None
     pin, size = max(moving, key=lambda each: abs(each[1]))
     cells = list(range(found.family.n_experts))
-    few = _search_point(found, cells)
+    few = search_point(found, cells)
 
     def start(h: float) -> Configuration:
-        from moestat.theory.rates._series import fixed
-
         values = [few.values.copy() for _ in cells]
         masses: dict[int, int] = {}
         for p, v in own:
@@ -295,36 +243,15 @@ def _follow(work: _Work, vector: FloatArray) -> Ladder | None:
                 values[p.atom][p.position] += step
         return Configuration(cells, values, [0] * len(cells), masses)
 
-    return climb_down(few, cells, start, (pin.atom, pin), _LADDER, work.until)
-
-
-def _search_point(found: Analysis, cells: Sequence[int]) -> Point:
-    """Samples for a search: half as many again as unknowns."""
-    family = found.family
-    unknowns = len(cells) * (family.n_atom_params + 1) + 4
-    rows = int(1.5 * unknowns) + 6
-    return Point(family, found.theta, draw_samples(family, found.theta, found.design, rows, seed=1))
-
-
-def _exponent(ladder: Ladder) -> tuple[float, bool]:
-    """The exponent of a ladder, and whether its local slopes have settled at a whole number."""
-    if not ladder.slopes:
-        return math.nan, False
-    last = ladder.slopes[-1]
-    whole = float(round(2.0 * last)) / 2.0
-    if abs(last - whole) < _NEAR_INTEGER * 0.5 * max(1.0, whole / 2.0):
-        return whole, True
-    return float(math.floor(last + 0.05)), False
+    return climb_down(few, cells, start, (pin.atom, pin), LADDER, work.until)
 
 
 def _sizes_of_one(found: Analysis) -> None:
     """Sample sizes for an error of .1 in cells of one, from the information."""
-    from moestat.metrics.information import expected_information
-
     family = found.family
-    noise = {"noise": 1.0} if family.is_regression else {}
+    noise = 1.0 if family.is_regression else None
     try:
-        information = expected_information(family, found.theta, found.design, **noise)
+        information = expected_information(family, found.theta, found.design, noise=noise)
     except ValueError:
         return
     free = np.flatnonzero(family.lower < family.upper)
@@ -343,21 +270,21 @@ def _sizes_of_one(found: Analysis) -> None:
         found.rows[at] = replace(row, n_for=n, n_seen=n)
 
 
-def _cells_of_several(work: _Work, size: int) -> None:
+def _cells_of_several(work: Work, size: int) -> None:
     """Cells of so many atoms, each true atom's in turn; the worst of them is the answer."""
     found, family = work.found, work.family
-    blocks, cell = _blocks(family), str(size)
-    reason = _no_cells(family, found.n_experts)
+    blocks, cell = blocks_of(family), str(size)
+    reason = no_cells(family, found.n_experts)
     if reason:
         found.rows += [Rate(block, cell, math.nan, NONE, reason) for block in blocks]
         return
     shared = {p.block for p in found.point.parameters if p.atom < 0} if found.point else set()
     blocks = [block for block in blocks if block not in shared]
     if not family.gate.normalised:
-        _raw_cells(work, size, blocks)
+        raw_cells(work, size, blocks)
         return
     if family.has_jumps or work.corners:
-        _explored(work, size, blocks)
+        explored_cells(work, size, blocks)
         return
     rows: dict[str, list[Rate]] = {block: [] for block in blocks}
     for j in range(family.n_experts):
@@ -369,7 +296,7 @@ def _cells_of_several(work: _Work, size: int) -> None:
     _inherit(found, cell)
 
 
-def _mass_row(work: _Work, cell: str, rates: Sequence[Rate]) -> None:
+def _mass_row(work: Work, cell: str, rates: Sequence[Rate]) -> None:
     """The exponent of a cell's mass, which is of first order."""
     found = work.found
     if found.family.gate.mass is None:
@@ -381,10 +308,12 @@ def _mass_row(work: _Work, cell: str, rates: Sequence[Rate]) -> None:
     r = 1.0
     for at, _, ladder in found.ladders:
         for name, power in ladder.powers().items():
-            if at == cell and name.endswith("cell of one") and _exponent(ladder)[1]:
+            if at == cell and name.endswith("cell of one") and exponent_of(ladder)[1]:
                 value = _tidy(ladder.exponent / power) if power > 0.3 else None
                 r = max(r, value or r)
-    found.rows.append(Rate("mass", cell, r, SEARCHED, "cells of one move no more on the ways found"))
+    found.rows.append(
+        Rate("mass", cell, r, SEARCHED, "cells of one move no more on the ways found")
+    )
 
 
 def _badness(rate: Rate) -> tuple[bool, float, bool]:
@@ -396,10 +325,12 @@ def _inherit(found: Analysis, cell: str) -> None:
     free = {row.block: row for row in found.rows if row.cell == "1" and math.isinf(row.r)}
     for at, row in enumerate(found.rows):
         if row.cell == cell and row.block in free:
-            found.rows[at] = replace(row, r=math.inf, status=FREE, reason="as in cells of one", at_least=False)
+            found.rows[at] = replace(
+                row, r=math.inf, status=FREE, reason="as in cells of one", at_least=False
+            )
 
 
-def _no_cells(family: Family, n_experts: int) -> str:
+def no_cells(family: Family, n_experts: int) -> str:
     """Why there is no measure of more atoms with the truth's density; empty where there is."""
     if family.is_regression and family.gate.normalised:
         return "regression functions under a normalised gate are not linear in the measure"
@@ -408,16 +339,18 @@ def _no_cells(family: Family, n_experts: int) -> str:
     return ""
 
 
-def _moments(work: _Work, atoms: tuple[int, ...]) -> Moments:
+def _moments(work: Work, atoms: tuple[int, ...]) -> Moments:
     found = work.found
     if atoms not in found.second:
-        assert found.first is not None and found.point is not None
-        work.report(f"second derivatives, cell{'s' * (len(atoms) > 1)} of true atom {', '.join(map(str, atoms))}")
+        assert found.first is not None
+        assert found.point is not None
+        named = ", ".join(map(str, atoms))
+        work.report(f"second derivatives, cells of true atoms {named}")
         found.second[atoms] = second_order(found.point, found.first, atoms)
     return found.second[atoms]
 
 
-def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str, Rate]:
+def _one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str, Rate]:
     """The exponents in a cell of true atom j."""
     found, cell = work.found, str(size)
     assert found.first is not None
@@ -425,7 +358,7 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
     heat = _heat_block(found.family)
     witness = moments.witness((j,))
     if witness is not None:
-        reason = "no displacements cancel to second order (witness: a positive definite matrix)"
+        reason = _NO_CANCELLATION
         rates = {block: Rate(block, cell, 2.0, CERTIFIED, reason) for block in blocks}
         _size_by_search(work, size, j, rates)
         return rates
@@ -439,25 +372,38 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
     for block, M in affected.items():
         text = _relation_of(moments, M)
         if block == heat:
-            reason = f"{_heat_text(found.family, block)}: {size} normal laws match {2 * size - 1} moments of one"
+            matched = f"{size} normal laws match {2 * size - 1} moments of one"
+            reason = f"{_heat_text(found.family, block)}: {matched}"
             rates[block] = Rate(block, cell, 2.0 * size, PROVED, reason)
         cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
         ladder = _search(work, cells, j, block, {j: _factor(moments, M, j)}, block == heat)
         if ladder is None:
             rates.setdefault(
                 block,
-                Rate(block, cell, 4.0, PROVED, f"{text}: two opposite displacements reach ε^4", at_least=True),
+                Rate(
+                    block,
+                    cell,
+                    4.0,
+                    PROVED,
+                    f"{text}: two opposite displacements reach ε^4",
+                    at_least=True,
+                ),
             )
             continue
         found.ladders.append((cell, block, ladder))
         ladders.append(ladder)
-        r, settled = _exponent(ladder)
+        r, settled = exponent_of(ladder)
         if block not in rates:
             least = max(r, 4.0)
             rates[block] = Rate(
-                block, cell, least, SEARCHED, f"{text}; d ~ ε^{ladder.exponent:.3g} at 96 digits", at_least=not settled or r < 4.0
+                block,
+                cell,
+                least,
+                SEARCHED,
+                f"{text}; d ~ ε^{ladder.exponent:.3g} at 96 digits",
+                at_least=not settled or r < 4.0,
             )
-        rates[block] = _with_sizes(rates[block], ladder)
+        rates[block] = with_sizes(rates[block], ladder)
     for block in blocks:
         if block in rates:
             continue
@@ -470,18 +416,18 @@ def _one_cell(work: _Work, size: int, j: int, blocks: Sequence[str]) -> dict[str
         r, how = 2.0, "opposite displacements"
         for other in ladders:
             power = other.powers().get(block)
-            value = _tidy(other.exponent / power) if power and _exponent(other)[1] else None
+            value = _tidy(other.exponent / power) if power and exponent_of(other)[1] else None
             if value is not None and value > r:
                 r, how = value, f"on the way of {other.pinned.block}"
         if ladder is not None:
             found.ladders.append((cell, block, ladder))
-            own, _ = _exponent(ladder)
+            own, _ = exponent_of(ladder)
             if own > r:
                 r, how = own, "searched with this block held"
         reason = f"no relation holds its square; {how}: d ~ ε^{r:g}"
         unsure = ladder is None or len(ladders) < len(affected)
         rate = Rate(block, cell, r, SEARCHED, reason, at_least=unsure)
-        rates[block] = rate if ladder is None else _with_sizes(rate, ladder)
+        rates[block] = rate if ladder is None else with_sizes(rate, ladder)
     return rates
 
 
@@ -492,27 +438,12 @@ def _tidy(value: float) -> float | None:
     return best if abs(best - value) < 0.04 else None
 
 
-def _with_sizes(rate: Rate, ladder: Ladder) -> Rate:
-    """The rate with sample sizes from a ladder, whose first deviation is .1."""
-
-    def n(distance: float) -> float:
-        # The relative change has mean square chi^2, about 8 h^2 near the truth.
-        return 4.0 / distance**2
-
-    seen = math.nan
-    for slope, distance in zip(ladder.slopes, ladder.distances, strict=False):
-        if abs(slope - rate.r) <= 0.1 * rate.r:
-            seen = n(distance)
-            break
-    return replace(rate, n_for=n(ladder.distances[0]), n_seen=seen)
-
-
-def _size_by_search(work: _Work, size: int, j: int, rates: dict[str, Rate]) -> None:
+def _size_by_search(work: Work, size: int, j: int, rates: dict[str, Rate]) -> None:
     """Sample sizes of blocks whose exponent needs no search, along what is seen least."""
     found = work.found
     moments = _moments(work, (j,))
     cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
-    few = _search_point(found, cells)
+    few = search_point(found, cells)
     for block, rate in list(rates.items()):
         if monotonic() > work.until - 2.0 or size > 2:
             return
@@ -527,13 +458,13 @@ def _size_by_search(work: _Work, size: int, j: int, rates: dict[str, Rate]) -> N
             cells,
             lambda h, d=directions, p=pinned: spread(few, cells, d, h, 0, (0, p)),
             (0, pinned),
-            _SIZES,
+            SIZES,
             work.until,
             iterations=6,
         )
         if ladder is not None and len(ladder.distances) > 1:
             found.ladders.append((str(size), block, ladder))
-            rates[block] = _with_sizes(rate, ladder)
+            rates[block] = with_sizes(rate, ladder)
 
 
 def _heat_block(family: Family) -> str | None:
@@ -579,18 +510,18 @@ def _factor(moments: Moments, M: FloatArray, j: int) -> FloatArray:
 
 
 def _search(
-    work: _Work,
+    work: Work,
     cells: Sequence[int],
     j: int,
     block: str,
     directions: dict[int, FloatArray] | None,
     heat: bool,
-    ladder: Sequence[float] = _LADDER,
+    ladder: Sequence[float] = LADDER,
     seeds: Iterable[int] = (0, 1),
 ) -> Ladder | None:
     """The ladder with the largest exponent of some starts, with a coordinate of a block held."""
     found = work.found
-    few = _search_point(found, cells)
+    few = search_point(found, cells)
     choices = [p for p in few.parameters if p.atom == j and p.block == block and p.movable]
     if not choices:
         return None
@@ -606,27 +537,27 @@ def _search(
                 return _hermite(few, cells, j, block, h)
             return spread(few, cells, directions, h, seed, pin)
 
-        pinned = (_hermite_pin(cells, j), choices[0]) if heat else pin
-        one = climb_down(few, cells, start, pinned, ladder, work.until)
-        if one is not None and len(one.distances) > 1:
-            if best is None or one.exponent > best.exponent + 0.02 or (
-                abs(one.exponent - best.exponent) <= 0.02 and one.distances[0] < best.distances[0]
-            ):
-                best = one
+        one = climb_down(few, cells, start, pin, ladder, work.until)
+        if (
+            one is not None
+            and len(one.distances) > 1
+            and (
+                best is None
+                or one.exponent > best.exponent + 0.02
+                or (
+                    abs(one.exponent - best.exponent) <= 0.02
+                    and one.distances[0] < best.distances[0]
+                )
+            )
+        ):
+            best = one
         if heat:
             break
     return best
 
 
-def _hermite_pin(cells: Sequence[int], j: int) -> int:
-    return cells.index(j)
-
-
 def _hermite(point: Point, cells: Sequence[int], j: int, block: str, h: float) -> Configuration:
-    """Gauss-Hermite nodes as intercepts, with their weights, and variances that make up for them."""
-    from moestat.theory.rates._search import LEAST_SHARE
-    from moestat.theory.rates._series import fixed
-
+    """Gauss-Hermite nodes as intercepts, their weights, and variances that make up for them."""
     mine = [i for i, cell in enumerate(cells) if cell == j]
     nodes, weights = np.polynomial.hermite_e.hermegauss(len(mine))
     order = np.argsort(-np.abs(nodes))
@@ -649,7 +580,7 @@ def _hermite(point: Point, cells: Sequence[int], j: int, block: str, h: float) -
     return Configuration(list(cells), values, logits, {})
 
 
-def _pairs(work: _Work) -> None:
+def _pairs(work: Work) -> None:
     """Two cells of two atoms at once, whose displacements may cancel together."""
     found, family = work.found, work.family
     if not family.gate.normalised or family.gate.mass is None:
@@ -657,13 +588,13 @@ def _pairs(work: _Work) -> None:
     if family.has_jumps or work.corners:
         return
     shared = {p.block for p in found.point.parameters if p.atom < 0} if found.point else set()
-    blocks = [block for block in _blocks(family) if block not in shared]
+    blocks = [block for block in blocks_of(family) if block not in shared]
     rows: dict[str, list[Rate]] = {block: [] for block in blocks}
     for i in range(family.n_experts):
         for j in range(i + 1, family.n_experts):
             moments = _moments(work, (i, j))
             if moments.witness((i, j)) is not None:
-                reason = "no displacements cancel to second order (witness: a positive definite matrix)"
+                reason = _NO_CANCELLATION
                 for block in blocks:
                     rows[block].append(Rate(block, "2, 2", 2.0, CERTIFIED, reason))
                 continue
@@ -675,11 +606,13 @@ def _pairs(work: _Work) -> None:
     _inherit(found, "2, 2")
 
 
-def _pair(work: _Work, moments: Moments, i: int, j: int, block: str) -> Rate:
+def _pair(work: Work, moments: Moments, i: int, j: int, block: str) -> Rate:
     found = work.found
     M = moments.cancelling(block, 2, (i, j))
     if M is None:
-        return Rate(block, "2, 2", 2.0, SEARCHED, "no relation holds its square (searched over ranks)")
+        return Rate(
+            block, "2, 2", 2.0, SEARCHED, "no relation holds its square (searched over ranks)"
+        )
     text = f"{_relation_of(moments, M)}: opposite displacements reach ε^4"
     heat = _heat_block(found.family) == block
     if heat:
@@ -688,23 +621,8 @@ def _pair(work: _Work, moments: Moments, i: int, j: int, block: str) -> Rate:
     directions = {i: _factor(moments, M, i), j: _factor(moments, M, j)}
     lead = i if np.abs(directions[i]).max() >= np.abs(directions[j]).max() else j
     if monotonic() < work.until:
-        ladder = _search(work, cells, lead, block, directions, False, _LADDER[:2], (0,))
-        if ladder is not None and min(ladder.distances) < _ZERO_DISTANCE:
-            h = ladder.deviations[int(np.argmin(ladder.distances))]
-            reason = f"{_relation_of(moments, M)}, and d = 0 in all digits at {ladder.pinned.name} + {h:g}"
+        ladder = _search(work, cells, lead, block, directions, False, LADDER[:2], (0,))
+        if ladder is not None and zero_at(ladder):
+            reason = f"{_relation_of(moments, M)}, and {zero_at(ladder)}"
             return Rate(block, "2, 2", math.inf, FREE, reason)
     return Rate(block, "2, 2", 4.0, PROVED, text, at_least=True)
-
-
-def _raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
-    """Cells of a gate without normalisation: copies share a constant gate, or an expert."""
-    from moestat.theory.rates._raw import raw_cells
-
-    raw_cells(work, size, blocks)
-
-
-def _explored(work: _Work, size: int, blocks: Sequence[str]) -> None:
-    """Cells of functions with corners or jumps, by the explorer's search in float64."""
-    from moestat.theory.rates._raw import explored_cells
-
-    explored_cells(work, size, blocks)

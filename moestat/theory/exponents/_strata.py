@@ -19,12 +19,12 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
-from moestat.theory.rates._cells import first_order, second_order
-from moestat.theory.rates._jumps import find_jumps
-from moestat.theory.rates._point import Point, draw_samples
+from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._jumps import find_jumps
+from moestat.theory.exponents._point import Point, draw_samples
 
 if TYPE_CHECKING:
-    from moestat.theory.rates._result import Rates
+    from moestat.theory.exponents._result import Rates
 
 __all__ = ["Stratum", "strata_near"]
 
@@ -58,7 +58,9 @@ def strata_near(rates: Rates, seconds: float) -> tuple[Stratum, ...]:
     family, design = rates.family, rates.design
     own = exponents_by_derivatives(family, rates.truth, design)
     found = []
-    for name, moved in sorted(_candidates(family, rates.truth), key=lambda each: _gap(rates, each[1])):
+    for name, moved in sorted(
+        _candidates(family, rates.truth), key=lambda each: _gap(rates, each[1])
+    ):
         distance = _gap(rates, moved)
         if monotonic() > until or distance == 0.0:
             continue
@@ -85,14 +87,16 @@ def exponents_by_derivatives(family: Family, theta: FloatArray, design: Design) 
     family, theta, design
         As `moestat.theory.rates` takes them.
     """
-    from moestat.theory.rates._analysis import _blocks, _no_cells, _rows_needed, has_corners
+    from moestat.theory.exponents._analysis import blocks_of, has_corners, no_cells, rows_needed
 
-    point = Point(family, theta, draw_samples(family, theta, design, _rows_needed(family)))
+    point = Point(family, theta, draw_samples(family, theta, design, rows_needed(family)))
     first = first_order(point, find_jumps(family, theta, design, point))
     free = set().union(*first.blocks) if first.blocks else set()
-    blocks = _blocks(family)
-    found: Exponents = {(b, "1"): "not seen to first order" if b in free else "r = 1" for b in blocks}
-    over = not _no_cells(family, family.n_experts + 1) and family.gate.normalised
+    blocks = blocks_of(family)
+    found: Exponents = {
+        (b, "1"): "not seen to first order" if b in free else "r = 1" for b in blocks
+    }
+    over = not no_cells(family, family.n_experts + 1) and family.gate.normalised
     if not over or family.has_jumps or has_corners(family, theta, design):
         return found
     shared = {p.block for p in point.parameters if p.atom < 0}
@@ -227,5 +231,3 @@ def _set(theta: FloatArray, at: np.ndarray, values: FloatArray) -> FloatArray:
     # Short decimals, so that equations hold exactly when floats are taken as they print.
     moved[at] = [float(f"{v:.6g}") for v in values]
     return moved
-
-

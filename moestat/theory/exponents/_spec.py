@@ -11,7 +11,7 @@ import numpy as np
 from moestat.model.designs import Lattice
 
 if TYPE_CHECKING:
-    from moestat.theory.rates._result import Rates
+    from moestat.theory.exponents._result import Rates
 
 __all__ = ["write_spec"]
 
@@ -110,9 +110,9 @@ def _toml(value: Any) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items() if v is not None) + " }"
+        return (
+            "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items() if v is not None) + " }"
+        )
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_toml, value)) + "]"
     return repr(float(value)) if isinstance(value, float) else repr(value)
-
-

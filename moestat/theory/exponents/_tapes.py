@@ -3,7 +3,7 @@
 A registered block is run once per sample on numbers that write down what is done to them.  The
 tape is a straight line: comparisons have been decided by the values of this sample.  Samples with
 the same tape form a group, and a tape is evaluated for its whole group at once, in the arithmetic
-of `moestat.theory.rates._series`, or written out as a formula for a certificate.
+of `moestat.theory.exponents._series`, or written out as a formula for a certificate.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class AtomCode:
         discrete = family.likelihood.support is not None or isinstance(y, complex)
         response = np.array([y], dtype=object)
         if not discrete:
-            response[0] = tape.add(("response",), float(y))
+            response[0] = tape.add(("response",), float(np.real(y)))
         value = self._block(tape, self._likelihood, predictors, response)
         return tape, weight.place, value.place
 

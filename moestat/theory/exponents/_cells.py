@@ -1,5 +1,4 @@
-"""What derivatives say about cells of fitted atoms: which relations have a second-order part that
-displacements can make.
+"""What derivatives say about cells of fitted atoms: which relations displacements can make.
 
 To second order the density changes by
 
@@ -21,10 +20,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from moestat.base.types import FloatArray
-from moestat.theory.rates._jumps import Jump
-from moestat.theory.rates._linear import Relations, find_relations
-from moestat.theory.rates._point import Parameter, Point
-from moestat.theory.rates._series import Integers, to_floats
+from moestat.theory.exponents._jumps import Jump
+from moestat.theory.exponents._linear import Relations, find_relations
+from moestat.theory.exponents._point import Parameter, Point
+from moestat.theory.exponents._series import Integers, to_floats
 
 __all__ = ["Moments", "Relation", "first_order", "second_order"]
 
@@ -81,9 +80,9 @@ class FirstOrder:
 
 def write(vector: FloatArray, labels: Sequence[str]) -> Relation:
     """A null vector as a relation, its first coefficient positive."""
-    used = np.flatnonzero(vector)
-    scale = vector[used[0]] if used.size else 1.0
-    if used.size and np.all(np.abs(np.abs(vector[used]) - np.abs(scale)) < 1e-12):
+    used = np.flatnonzero(vector).tolist()
+    scale = vector[used[0]] if used else 1.0
+    if used and np.all(np.abs(np.abs(vector[used]) - np.abs(scale)) < 1e-12):
         scale = abs(scale) * np.sign(vector[used[0]])
     return Relation(tuple(labels[j] for j in used), tuple(float(v / scale) for v in vector[used]))
 
@@ -109,11 +108,8 @@ def first_order(point: Point, jumps: Sequence[Jump] = ()) -> FirstOrder:
             columns.append(point.first(parameter))
     if jumps:
         mass = family.gate.mass
-        positions = [
-            int(np.ravel(family.blocks[mass])[p]) if isinstance(p, int) and mass else p.position
-            for p in parameters
-            if not isinstance(p, int) or mass
-        ]
+        at_masses = np.ravel(family.blocks[mass]).tolist() if mass else []
+        positions = [at_masses[p] if isinstance(p, int) else p.position for p in parameters]
         rows = np.stack([jump.changes(positions) for jump in jumps])
         columns = [np.append(column, rows[:, k]) for k, column in enumerate(columns)]
     return FirstOrder(labels, parameters, columns, find_relations(columns))
@@ -207,7 +203,9 @@ class Moments:
         n_first = len(self.columns) - len(self._pairs())
         columns = to_floats(np.stack(self.columns, axis=1))
         scale = np.linalg.norm(columns[:, :n_first], axis=0)
-        basis, s, _ = np.linalg.svd(columns[:, :n_first] / np.where(scale > 0, scale, 1.0), full_matrices=False)
+        basis, s, _ = np.linalg.svd(
+            columns[:, :n_first] / np.where(scale > 0, scale, 1.0), full_matrices=False
+        )
         basis = basis[:, s > 1e-13 * s[0]]
         second = columns[:, n_first:]
         second = second - basis @ (basis.T @ second)
@@ -278,9 +276,7 @@ def second_order(point: Point, first: FirstOrder, atoms: Sequence[int]) -> Momen
                 continue
             pairs.append((i, j))
             double = one is two
-            labels.append(
-                f"∂²p/∂{one.name}²/2" if double else f"∂²p/∂{one.name}∂{two.name}"
-            )
+            labels.append(f"∂²p/∂{one.name}²/2" if double else f"∂²p/∂{one.name}∂{two.name}")
             columns.append(point.second(one, two))
     relations = find_relations(columns)
     null = relations.null_space
@@ -289,9 +285,7 @@ def second_order(point: Point, first: FirstOrder, atoms: Sequence[int]) -> Momen
     for (i, j), weights in zip(pairs, null[n_first:], strict=True):
         matrices[:, i, j] = weights
         matrices[:, j, i] = weights
-    return Moments(
-        tuple(atoms), parameters, labels, columns, relations, _orthonormal(matrices)
-    )
+    return Moments(tuple(atoms), parameters, labels, columns, relations, _orthonormal(matrices))
 
 
 def _orthonormal(matrices: FloatArray) -> FloatArray:

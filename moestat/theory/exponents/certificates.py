@@ -24,19 +24,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.theory.rates._cells import FirstOrder, Moments
-from moestat.theory.rates._linear import solve
-from moestat.theory.rates._point import Parameter, Point, exact
-from moestat.theory.rates._series import fixed
+from moestat.theory.exponents._cells import FirstOrder, Moments
+from moestat.theory.exponents._linear import solve
+from moestat.theory.exponents._point import Parameter, Point, exact
+from moestat.theory.exponents._series import fixed
 
 if TYPE_CHECKING:
-    from moestat.theory.rates._result import Rates
+    from moestat.theory.exponents._result import Rates
 
 __all__ = ["certificates_of", "write_certificates"]
 
 _DIGITS = 40
 """Digits of the rational weights: the matrix is positive definite by far more than 1e-40."""
-_ELEMENTARY = {"channel", "feature", "response", "constant", "add", "sub", "mul", "div", "exp", "log", "sqrt"}
+_ELEMENTARY = {
+    "channel",
+    "feature",
+    "response",
+    "constant",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "exp",
+    "log",
+    "sqrt",
+}
 """Operations that the checker has in interval arithmetic."""
 
 
@@ -89,7 +101,9 @@ def write_certificates(rates: Rates, folder: str | Path, name: str) -> list[Path
     paths = []
     for at, record in enumerate(certificates_of(rates)):
         path = Path(folder) / f"{name}-{at}.json"
-        path.write_text(json.dumps(record, indent=None, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(record, indent=None, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         paths.append(path)
     return paths
 
@@ -131,7 +145,9 @@ def _record(
             }
             if program not in programs:
                 programs.append(program)
-            numbers = [str(exact(float(group.constants[c, at]))) for c in range(len(group.constants))]
+            numbers = [
+                str(exact(float(group.constants[c, at]))) for c in range(len(group.constants))
+            ]
             runs.append([programs.index(program), numbers])
         y = point.samples.y[row]
         discrete = family.likelihood.support is not None or family.is_regression
@@ -157,7 +173,10 @@ def _record(
         "n_atoms": family.n_experts,
         "programs": programs,
         "samples": samples,
-        "first": [["mass", p] if isinstance(p, int) else ["d", place[p.position]] for p in first.parameters],
+        "first": [
+            ["mass", p] if isinstance(p, int) else ["d", place[p.position]]
+            for p in first.parameters
+        ],
         "second": []
         if moments is None
         else [
@@ -170,7 +189,7 @@ def _record(
 
 
 def _blocks(point: Point) -> dict[str, FloatArray]:
-    return {name: block for name, block in point.family.unpack(point.theta).items()}
+    return dict(point.family.unpack(point.theta))
 
 
 def _parameter(point: Point, p: Parameter) -> dict[str, Any]:
@@ -225,5 +244,3 @@ def _witness_record(
         for row, w in zip(free, weights[n_first:], strict=True)
     ]
     return _record(point, first, moments, moments.atoms, base, rational)
-
-

@@ -14,8 +14,8 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
-from moestat.theory.rates._point import Point
-from moestat.theory.rates._series import fixed
+from moestat.theory.exponents._point import Point
+from moestat.theory.exponents._series import fixed
 
 __all__ = ["Jump", "find_jumps"]
 
@@ -97,7 +97,9 @@ def _jump(
         change = (changes[0] - changes[1]) / (2.0 * step)
         if abs(change) > 1e-9:
             gradient[position] = change
-    blocks = {name for name, at in family.blocks.items() if set(np.ravel(at).tolist()) & set(gradient)}
+    blocks = {
+        name for name, at in family.blocks.items() if set(np.ravel(at).tolist()) & set(gradient)
+    }
     mass = family.gate.mass
     named = tuple("mass" if name == mass else name for name in blocks)
     return Jump(float(x), leaves, enters, gradient, named)
@@ -111,7 +113,7 @@ def _masses(point: Point) -> list[int]:
 
 def _score(family: Family, code: object, theta: FloatArray, x: float, i: int) -> float:
     """The log-score of an expert at an input, by its tape."""
-    from moestat.theory.rates._tapes import AtomCode
+    from moestat.theory.exponents._tapes import AtomCode
 
     assert isinstance(code, AtomCode)
     phi = np.array([1.0, x, x * x])
@@ -126,5 +128,3 @@ def _score(family: Family, code: object, theta: FloatArray, x: float, i: int) ->
         for c in range(len(family.channels))
     ]
     return code.log_weight(np.array(eta), phi[:2])
-
-

@@ -10,18 +10,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moestat.metrics.losses import BlockTerm, VoronoiLoss
 from moestat.theory.explorer._explore import explore
-from moestat.theory.rates._point import Point
-from moestat.theory.rates._search import Configuration, Ladder, climb_down
-from moestat.theory.rates._series import fixed
-
-if TYPE_CHECKING:
-    from moestat.theory.rates._analysis import _Work
+from moestat.theory.exponents._point import Point
+from moestat.theory.exponents._search import Configuration, Ladder, climb_down
+from moestat.theory.exponents._series import fixed
+from moestat.theory.exponents._work import (
+    FREE,
+    NONE,
+    OPEN,
+    SEARCHED,
+    Rate,
+    Work,
+    exponent_of,
+    search_point,
+    with_sizes,
+    zero_at,
+)
 
 __all__ = ["explored_cells", "raw_cells"]
 
@@ -42,10 +50,8 @@ def _is_flat(point: Point, j: int) -> bool:
     return all(point.theta[p.position] == 0.0 for p in flat)
 
 
-def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
+def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
     """Exponents in cells of so many atoms under a gate without normalisation."""
-    from moestat.theory.rates import _analysis as analysis
-
     found, family = work.found, work.family
     cell = str(size)
     point = found.point
@@ -56,15 +62,15 @@ def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
     for block in blocks:
         if block == family.gate.mass:
             reason = "copies share the gate's constant in infinitely many ways"
-            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+            found.rows.append(Rate(block, cell, math.inf, FREE, reason))
         elif block in split:
             reason = "copies of an atom add up whatever their parts of " + ", ".join(split)
-            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+            found.rows.append(Rate(block, cell, math.inf, FREE, reason))
     rest = [block for block in blocks if block != family.gate.mass and block not in split]
     flat = [j for j in range(family.n_experts) if _is_flat(point, j)]
     if not flat and not split:
         reason = "no gate of the truth is constant, and no expert is a sum of two"
-        found.rows += [analysis.Rate(b, cell, math.nan, analysis.NONE, reason) for b in rest]
+        found.rows += [Rate(b, cell, math.nan, NONE, reason) for b in rest]
         return
     if work.corners or not split:
         explored_cells(work, size, rest)
@@ -77,47 +83,40 @@ def raw_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
             if one is not None and (best is None or _zero_first(one) > _zero_first(best)):
                 best = one
         if best is None:
-            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, "no time to search"))
+            found.rows.append(Rate(block, cell, math.nan, OPEN, "no time to search"))
             continue
         found.ladders.append((cell, block, best))
-        if min(best.distances) < analysis._ZERO_DISTANCE:
-            h = best.deviations[int(np.argmin(best.distances))]
-            reason = f"d = 0 in all digits at {best.pinned.name} + {h:g}"
-            found.rows.append(analysis.Rate(block, cell, math.inf, analysis.FREE, reason))
+        if zero_at(best):
+            found.rows.append(Rate(block, cell, math.inf, FREE, zero_at(best)))
             continue
         slopes = best.slopes
         if len(slopes) < 2 or not 0.9 < slopes[-1] < 20.0 or abs(slopes[-1] - slopes[-2]) > 0.5:
-            reason = f"the search did not settle: local exponents {', '.join(f'{v:.2f}' for v in slopes)}"
-            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, reason))
+            told = ", ".join(f"{v:.2f}" for v in slopes)
+            reason = f"the search did not settle: local exponents {told}"
+            found.rows.append(Rate(block, cell, math.nan, OPEN, reason))
             continue
-        r, settled = analysis._exponent(best)
-        rate = analysis.Rate(
+        r, settled = exponent_of(best)
+        rate = Rate(
             block,
             cell,
             r,
-            analysis.SEARCHED,
+            SEARCHED,
             f"d ~ ε^{best.exponent:.3g} at 96 digits",
             at_least=not settled,
         )
-        found.rows.append(analysis._with_sizes(rate, best))
+        found.rows.append(with_sizes(rate, best))
 
 
 def _zero_first(ladder: Ladder) -> float:
     """The exponent of a ladder, inf where a distance is 0 in all digits."""
-    from moestat.theory.rates._analysis import _ZERO_DISTANCE
-
-    return math.inf if min(ladder.distances) < _ZERO_DISTANCE else ladder.exponent
+    return math.inf if zero_at(ladder) else ladder.exponent
 
 
-def _search(
-    work: _Work, size: int, j: int, block: str, split: bool, until: float
-) -> Ladder | None:
+def _search(work: Work, size: int, j: int, block: str, split: bool, until: float) -> Ladder | None:
     """The ladder with the largest exponent in a cell of atom j."""
-    from moestat.theory.rates._analysis import _search_point
-
     found = work.found
     cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
-    few = _search_point(found, cells)
+    few = search_point(found, cells)
     choices = [p for p in few.parameters if p.atom == j and p.block == block and p.movable]
     if not choices:
         return None
@@ -131,7 +130,11 @@ def _search(
             return _shared_out(few, cells, j, h, seed, choices[0].position, split)
 
         one = climb_down(few, cells, start, (0, choices[0]), _LADDER, until)
-        if one is not None and len(one.distances) > 1 and (best is None or _zero_first(one) > _zero_first(best)):
+        if (
+            one is not None
+            and len(one.distances) > 1
+            and (best is None or _zero_first(one) > _zero_first(best))
+        ):
             best = one
     return best
 
@@ -168,14 +171,12 @@ def _shared_out(
     return Configuration(list(cells), values, [0] * len(cells), {}, frozenset(kept))
 
 
-def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
+def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
     """Exponents of functions with corners or jumps, by the explorer in float64.
 
     The explorer pins one deviation of all; its exponent is that of the worst block, so that each
     block's is no larger as far as the search went.
     """
-    from moestat.theory.rates import _analysis as analysis
-
     found, family = work.found, work.family
     cell = str(size)
     work.report(f"the explorer, cells of {size}: functions with corners or jumps")
@@ -185,7 +186,9 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
     ]
     fitted = family.with_experts(family.n_experts + size - 1)
 
-    radii = np.geomspace(0.3, 3e-3, 5).tolist() if not family.gate.normalised else [1e-2, 3e-3, 1e-3]
+    radii = (
+        np.geomspace(0.3, 3e-3, 5).tolist() if not family.gate.normalised else [1e-2, 3e-3, 1e-3]
+    )
 
     def progress(text: str) -> None:
         work.report(text)
@@ -206,7 +209,7 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
         )
     except (TimeoutError, ValueError) as error:
         reason = str(error) or "the search ran out of time: give it more seconds"
-        found.rows += [analysis.Rate(b, cell, math.nan, analysis.OPEN, reason) for b in blocks]
+        found.rows += [Rate(b, cell, math.nan, OPEN, reason) for b in blocks]
         return
     r = result.exponent
     reason = f"explorer in float64, worst of all blocks: {result.worst_direction}"
@@ -214,14 +217,12 @@ def explored_cells(work: _Work, size: int, blocks: Sequence[str]) -> None:
         named = f"{block}, cell of {size}"
         power = result.powers.get(named)
         if not result.rungs or math.isnan(r):
-            found.rows.append(analysis.Rate(block, cell, math.nan, analysis.OPEN, "no measure found"))
+            found.rows.append(Rate(block, cell, math.nan, OPEN, "no measure found"))
         elif math.isinf(r):
-            found.rows.append(analysis.Rate(block, cell, r, analysis.SEARCHED, reason))
+            found.rows.append(Rate(block, cell, r, SEARCHED, reason))
         else:
             own = r if power is None or power < 0.5 else r / power
-            found.rows.append(
-                analysis.Rate(block, cell, round(own, 2), analysis.SEARCHED, reason, at_least=True)
-            )
+            found.rows.append(Rate(block, cell, round(own, 2), SEARCHED, reason, at_least=True))
 
 
 def deviations(family, theta) -> VoronoiLoss:  # type: ignore[no-untyped-def]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.theory.rates._tapes import Group
+from moestat.theory.exponents._tapes import Group
 
 __all__ = ["BITS", "Space", "evaluate", "fixed", "to_floats"]
 
@@ -60,9 +60,7 @@ class Space:
     def __init__(self, n_variables: int, order: int) -> None:
         self.n_variables, self.order = n_variables, order
         self.monomials: list[tuple[int, ...]] = [
-            tuple(np.bincount(each, minlength=n_variables).tolist())
-            if each
-            else (0,) * n_variables
+            tuple(np.bincount(each, minlength=n_variables).tolist()) if each else (0,) * n_variables
             for degree in range(order + 1)
             for each in combinations_with_replacement(range(n_variables), degree)
         ]
@@ -209,7 +207,10 @@ def exp_fixed(x: Integers) -> Integers:
         total = 2 * total + ((total * total) >> bits)
     value = total + (1 << bits)
     return np.array(
-        [int(v) << int(e) >> guard if e >= 0 else int(v) >> (guard - int(e)) for v, e in zip(value, k, strict=True)],
+        [
+            int(v) << int(e) >> guard if e >= 0 else int(v) >> (guard - int(e))
+            for v, e in zip(value, k, strict=True)
+        ],
         dtype=object,
     )
 
