@@ -15,7 +15,7 @@ import numpy as np
 
 from moestat.metrics.losses import BlockTerm, VoronoiLoss
 from moestat.theory.explorer._explore import explore
-from moestat.theory.exponents._point import Point
+from moestat.theory.exponents._point import Parameter, Point
 from moestat.theory.exponents._search import Configuration, Ladder, climb_down
 from moestat.theory.exponents._series import fixed
 from moestat.theory.exponents._work import (
@@ -35,6 +35,7 @@ __all__ = ["explored_cells", "raw_cells"]
 
 _LADDER = (2e-1, 5e-2, 1.2e-2, 3e-3)
 _SEEDS = (0, 1, 2)
+_GATE_SEEDS = 4
 
 
 def _is_flat(point: Point, j: int) -> bool:
@@ -72,6 +73,9 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
         reason = "no gate of the truth is constant, and no expert is a sum of two"
         found.rows += [Rate(b, cell, math.nan, NONE, reason) for b in rest]
         return
+    if flat and not split and not work.corners:
+        _by_gates(work, size, flat, rest)
+        return
     if work.corners or not split:
         explored_cells(work, size, rest)
         return
@@ -105,6 +109,95 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             at_least=not settled,
         )
         found.rows.append(with_sizes(rate, best))
+
+
+def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str]) -> None:
+    """Exponents where copies share a constant gate: gates that add up to it to a high order.
+
+    Their experts stay at the true one, so that the function changes by ``(sum of gates) g``; other
+    sequences may be worse.  Blocks of the expert that do not move then have opposite displacements.
+    """
+    found, family = work.found, work.family
+    cell = str(size)
+    mass = family.gate.mass
+    gates = frozenset(b for b in blocks if b in _gate_blocks(found.point))
+    best: Ladder | None = None
+    for j in flat:
+        cells = [j] * size + [i for i in range(family.n_experts) if i != j]
+        few = search_point(found, cells)
+        for p in [p for p in few.parameters if p.atom == j and p.block in gates][:2]:
+            for seed in range(_GATE_SEEDS):
+                if monotonic() > work.until:
+                    break
+                work.report(f"gates that add up, {p.block} held, start {seed + 1}")
+
+                def start(h: float, seed: int = seed, p: Parameter = p) -> Configuration:
+                    return _gates_apart(few, cells, j, h, seed, p)
+
+                one = climb_down(
+                    few, cells, start, (0, p), _LADDER, work.until, only=gates | {str(mass)}
+                )
+                if one is not None and len(one.slopes) > 1 and _is_settled(one):
+                    if best is None or one.exponent > best.exponent + 0.1:
+                        best = one
+    powers = {} if best is None else {**best.powers(), best.pinned.block: 1.0}
+    if best is not None:
+        found.ladders.append((cell, best.pinned.block, best))
+    for block in blocks:
+        if best is None:
+            found.rows.append(Rate(block, cell, math.nan, OPEN, "no search settled in this time"))
+        elif block in gates and powers.get(block, 0.0) > 0.3:
+            r = round(2.0 * best.exponent / powers[block]) / 2.0
+            reason = (
+                f"gates add up to a constant with d ~ ε^{best.exponent:.3g} in {best.pinned.name}"
+            )
+            rate = Rate(block, cell, r, SEARCHED, reason, at_least=True)
+            found.rows.append(with_sizes(rate, best) if block == best.pinned.block else rate)
+        else:
+            reason = "opposite displacements of the experts: d ~ ε^2"
+            found.rows.append(Rate(block, cell, 2.0, SEARCHED, reason, at_least=True))
+
+
+def _is_settled(ladder: Ladder) -> bool:
+    """Whether the last two local exponents agree."""
+    one, two = ladder.slopes[-2:]
+    return 0.9 < two < 20.0 and abs(one - two) < 0.25
+
+
+def _gate_blocks(point: Point | None) -> set[str]:
+    """Blocks of the gate's channels."""
+    assert point is not None
+    family = point.family
+    n_gate = len(family.gate.channels(family.n_features))
+    return {p.block for p in point.parameters if p.channel < n_gate}
+
+
+def _gates_apart(
+    point: Point, cells: Sequence[int], j: int, h: float, seed: int, pinned: Parameter
+) -> Configuration:
+    """Copies with the true expert whose gates share the constant, one of them moved by h."""
+    rng = np.random.default_rng(seed)
+    size = cells.count(j)
+    mass = point.family.gate.mass
+    shares = 0.1 + (1.0 - 0.1 * size) * rng.dirichlet(np.ones(size))
+    values, kept = [], set()
+    chances: list[float] = []
+    for i, cell in enumerate(cells):
+        own = point.values.copy()
+        if cell == j:
+            for p in point.parameters:
+                if p.atom == j and p.block == mass:
+                    chance = float(shares[i]) / (1.0 + math.exp(-float(point.theta[p.position])))
+                    chances.append(chance)
+                    own[p.position] = fixed(math.log(chance / (1.0 - chance)))
+                    kept.add(p.position)
+        values.append(own)
+    slopes = [c * (1.0 - c) for c in chances]
+    values[0][pinned.position] = fixed(h)
+    # The first derivatives of the gates cancel.
+    for i in range(1, size):
+        values[i][pinned.position] = fixed(-h * slopes[0] / slopes[i] / (size - 1))
+    return Configuration(list(cells), values, [0] * len(cells), {}, frozenset(kept))
 
 
 def _zero_first(ladder: Ladder) -> float:

@@ -136,8 +136,10 @@ class Ladder:
 class _Problem:
     """Change of the density at the samples, as a function of the fitted atoms."""
 
-    def __init__(self, point: Point, cells: Sequence[int], raw: bool) -> None:
-        self.point, self.cells, self.raw = point, list(cells), raw
+    def __init__(
+        self, point: Point, cells: Sequence[int], only: frozenset[str] | None = None
+    ) -> None:
+        self.point, self.cells = point, list(cells)
         family = point.family
         self.free_mass = family.gate.normalised and family.gate.mass is not None
         counts = np.bincount(self.cells, minlength=family.n_experts)
@@ -145,7 +147,9 @@ class _Problem:
         for i, j in enumerate(self.cells):
             pinned_once = i == self.cells.index(j)
             for p in point.parameters:
-                if p.atom != j or not p.movable:
+                if p.atom != j or not p.movable or (only is not None and p.block not in only):
+                    continue
+                if only is not None and counts[j] == 1:
                     continue
                 # The reference of the whole measure: the first atom of its cell holds it.
                 if not p.free and (counts[j] == 1 or pinned_once):
@@ -242,7 +246,8 @@ class _Problem:
         """A local minimum with the coordinate `pin` held; variables move by about h at first."""
         free = [k for k, (i, p) in enumerate(self.variables) if (i, p.position) != pin]
         free += list(range(len(self.variables), self.size))
-        units = np.array([h if k < len(self.variables) else 0.3 for k in free], dtype=np.float64)
+        moving = [(h if p.position not in at.kept else 0.3) for _, p in self.variables]
+        units = np.array([moving[k] if k < len(moving) else 0.3 for k in free], dtype=np.float64)
         scale = np.array([fixed(u) for u in units], dtype=object)
         r, J = self.residual(at)
         value, radius = _square(r), 1.0
@@ -363,6 +368,7 @@ def climb_down(
     deviations: Sequence[float],
     until: float,
     iterations: int = _ITERATIONS,
+    only: frozenset[str] | None = None,
 ) -> Ladder | None:
     """Minima at decreasing deviations of one coordinate of one fitted atom.
 
@@ -382,8 +388,10 @@ def climb_down(
         Time of `time.monotonic` at which to stop.
     iterations : int
         Steps at each deviation, at most.
+    only : frozenset of str, optional
+        Blocks that move, in cells of several atoms alone; all by default.
     """
-    problem = _Problem(point, cells, point.family.is_regression)
+    problem = _Problem(point, cells, only)
     i, parameter = pin
     values, distances, moves, held = [], [], [], []
     at: Configuration | None = None
