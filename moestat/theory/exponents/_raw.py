@@ -8,7 +8,8 @@ part; elsewhere no measure of more atoms has the truth's function.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -117,29 +118,11 @@ def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str])
     Their experts stay at the true one, so that the function changes by ``(sum of gates) g``; other
     sequences may be worse.  Blocks of the expert that do not move then have opposite displacements.
     """
-    found, family = work.found, work.family
+    found = work.found
     cell = str(size)
-    mass = family.gate.mass
     gates = frozenset(b for b in blocks if b in _gate_blocks(found.point))
-    best: Ladder | None = None
-    for j in flat:
-        cells = [j] * size + [i for i in range(family.n_experts) if i != j]
-        few = search_point(found, cells)
-        for p in [p for p in few.parameters if p.atom == j and p.block in gates][:2]:
-            for seed in range(_GATE_SEEDS):
-                if monotonic() > work.until:
-                    break
-                work.report(f"gates that add up, {p.block} held, start {seed + 1}")
-
-                def start(h: float, seed: int = seed, p: Parameter = p) -> Configuration:
-                    return _gates_apart(few, cells, j, h, seed, p)
-
-                one = climb_down(
-                    few, cells, start, (0, p), _LADDER, work.until, only=gates | {str(mass)}
-                )
-                if one is not None and len(one.slopes) > 1 and _is_settled(one):
-                    if best is None or one.exponent > best.exponent + 0.1:
-                        best = one
+    ladders = [ladder for j in flat for ladder in _gate_ladders(work, size, j, gates)]
+    best = max(ladders, key=lambda one: one.exponent, default=None)
     powers = {} if best is None else {**best.powers(), best.pinned.block: 1.0}
     if best is not None:
         found.ladders.append((cell, best.pinned.block, best))
@@ -158,6 +141,22 @@ def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str])
             found.rows.append(Rate(block, cell, 2.0, SEARCHED, reason, at_least=True))
 
 
+def _gate_ladders(work: Work, size: int, j: int, gates: frozenset[str]) -> Iterator[Ladder]:
+    """Ladders that settled, of gates of copies of atom j with each of two coordinates held."""
+    cells = [j] * size + [i for i in range(work.family.n_experts) if i != j]
+    few = search_point(work.found, cells)
+    moving = gates | {str(work.family.gate.mass)}
+    for p in [p for p in few.parameters if p.atom == j and p.block in gates][:2]:
+        for seed in range(_GATE_SEEDS):
+            if monotonic() > work.until:
+                return
+            work.report(f"gates that add up, {p.block} held, start {seed + 1}")
+            start = partial(_gates_apart, few, cells, j, seed, p)
+            one = climb_down(few, cells, start, (0, p), _LADDER, work.until, only=moving)
+            if one is not None and len(one.slopes) > 1 and _is_settled(one):
+                yield one
+
+
 def _is_settled(ladder: Ladder) -> bool:
     """Whether the last two local exponents agree."""
     one, two = ladder.slopes[-2:]
@@ -173,7 +172,7 @@ def _gate_blocks(point: Point | None) -> set[str]:
 
 
 def _gates_apart(
-    point: Point, cells: Sequence[int], j: int, h: float, seed: int, pinned: Parameter
+    point: Point, cells: Sequence[int], j: int, seed: int, pinned: Parameter, h: float
 ) -> Configuration:
     """Copies with the true expert whose gates share the constant, one of them moved by h."""
     rng = np.random.default_rng(seed)
