@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.base.types import Channel, Gate, Units
+from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
 from moestat.theory.exponents._cells import first_order, second_order
 from moestat.theory.exponents._point import Point, draw_samples
@@ -231,3 +233,47 @@ def test_a_relation_is_written_with_its_coefficients():
     used = {moments.labels[k]: round(float(v), 12) for k, v in enumerate(null[:, at]) if v}
     # The derivative in log nu is nu times that in nu: half of 2 / .2.
     assert used == {"∂²p/∂b[0]²/2": 1.0, "∂p/∂log nu[0]": -5.0}
+
+
+@device
+def tidal(eta, phi, m, order, a, da, d2a):
+    """Log-score ``gamma + s sin(x)``, the example of docs/theory/rates.md."""
+    for b in range(m):
+        f = math.sin(phi[1, b])
+        a[b] = eta[0, b] + eta[1, b] * f
+        da[0, b] = 1.0
+        da[1, b] = f
+        if order > 1:
+            d2a[0, b] = 0.0
+            d2a[1, b] = 0.0
+            d2a[2, b] = 0.0
+
+
+def _tidal_scores(blocks, X, means):
+    return blocks["gamma"][:, None] + blocks["s"][:, None] * np.sin(X[:, 0])
+
+
+def _tidal_typical(rng, n_experts, n_features):
+    return {"gamma": rng.normal(size=n_experts), "s": rng.normal(size=n_experts)}
+
+
+def test_a_gate_of_a_nonlinear_function_of_x():
+    gate = Gate(
+        name="tidal",
+        channels=lambda n_features: (Channel("gamma"), Channel("s")),
+        block=tidal,
+        reference=_tidal_scores,
+        typical=_tidal_typical,
+        mass="gamma",
+        translations=("gamma", "s"),
+        bounds={"gamma": (-10.0, 10.0), "s": (-30.0, 30.0)},
+        source="an example of the documentation",
+        units=Units(shift_inputs=False),
+    )
+    family = moestat.family("gaussian", gate=gate, expert={"name": "ffn", "hidden": 1}, n_experts=2)
+    blocks = {"gamma": [0.3, 0], "s": [1, 0], "nu": [0.3, 0.2], "b1": [[0.5], [0.3]]}
+    blocks |= {"W1": [[[1.5]], [[-1.0]]], "W2": [[1.5], [-1.2]]}
+    found = moestat.theory.rates(family, blocks, 3, moestat.Uniform(-3, 3), seconds=0)
+    assert {row.r for row in found if row.cell == "1"} == {1.0}
+    assert {row.r for row in found if row.cell == "2" and row.block != "mass"} == {2.0}
+    assert {row.status for row in found} == {"certified"}

@@ -496,7 +496,7 @@ def _relation_of(moments: Moments, M: FloatArray) -> str:
     target = np.array([M[i, j] for i, j in pairs])
     weights, *_ = np.linalg.lstsq(null[n_first:], target, rcond=None)
     vector = null @ weights
-    vector[np.abs(vector) < 1e-7 * np.abs(vector).max()] = 0.0
+    vector[np.abs(vector) < 1e-6 * np.abs(vector).max()] = 0.0
     order = [*range(n_first, vector.size), *range(n_first)]
     return str(write(vector[order], [moments.labels[k] for k in order]))
 

@@ -278,9 +278,7 @@ def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
     ]
     fitted = family.with_experts(family.n_experts + size - 1)
 
-    radii = (
-        np.geomspace(0.3, 3e-3, 5).tolist() if not family.gate.normalised else [1e-2, 3e-3, 1e-3]
-    )
+    radii = np.geomspace(0.3, 3e-3, 5).tolist() if not family.gate.normalised else [1e-2, 2e-3]
 
     def progress(text: str) -> None:
         work.report(text)
@@ -295,7 +293,7 @@ def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             deviations(family, found.theta),
             radii,
             design=found.design,
-            starts=2,
+            starts=1,
             cells=sizes if family.gate.normalised else None,
             progress=progress,
         )
