@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Expert, Gate, Units
+from moestat.base.types import Channel, Expert, Gate, Symmetry, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import log1p_positive
 from moestat.model.activations import tanh
@@ -113,7 +113,7 @@ def _gate(name, block, score):
     )
 
 
-def _expert(name, block, mean):
+def _expert(name, block, mean, symmetry):
     def reference(blocks, X):
         """Means (k, n) at X (n, d)."""
         return mean(blocks["a"] @ X.T + blocks["b"][:, None])
@@ -134,7 +134,12 @@ def _expert(name, block, mean):
         bounds={"a": (-30.0, 30.0), "b": (-30.0, 30.0)},
         source="an example of one's own",
         units=Units(shift_response=False, scale_response=False),
+        symmetry=symmetry,
     )
+
+
+_EVEN = Symmetry(flips=("a", "b"))
+"""A mean that is even in its score: slope and intercept may change sign together."""
 
 
 def register() -> None:
@@ -145,8 +150,8 @@ def register() -> None:
         _gate("own-wave", wave, np.sin),
     )
     experts = (
-        _expert("own-bent", bent, lambda s: s + np.sin(s) / 2),
-        _expert("own-arch", arch, lambda s: np.log(1 + s**2)),
+        _expert("own-bent", bent, lambda s: s + np.sin(s) / 2, Symmetry()),
+        _expert("own-arch", arch, lambda s: np.log(1 + s**2), _EVEN),
     )
     for gate in gates:
         if gate.name not in GATES:

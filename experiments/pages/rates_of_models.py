@@ -100,28 +100,37 @@ def _plain(text: str) -> str:
 def _lines(found: Rates, loss: VoronoiLoss) -> Iterator[str]:
     """The rows of one truth without its name."""
     powers = {term.block: loss.exponents(term) for term in loss.terms}
+    apart = {term.block for term in loss.terms if term.exact_only}
     joint = next((loss.exponents(term) for term in loss.terms if term.joint), None)
     for row in found:
         if row.block == "mass" or row.cell not in ("1", "2"):
             continue
         own = powers.get(row.block, joint)
         theorem = None if own is None else own[min(int(row.cell), len(own)) - 1]
+        if row.cell == "2" and row.block in apart:
+            theorem = None
         shown = "" if theorem is None else f"{theorem:g}"
         r = f"{'>= ' if row.at_least else ''}{row.r:.3g}".replace("nan", "?")
-        told = _difference(row, theorem)
+        told = _difference(row, theorem, loss)
         yield f"`{row.block}` | {row.cell} | {shown} | {r} | {row.status} | {told}"
 
 
-def _difference(row: Rate, theorem: float | None) -> str:
+def _difference(row: Rate, theorem: float | None, loss: VoronoiLoss) -> str:
     """What the two exponents say of each other."""
     if theorem is None:
         return "not in the loss"
     if row.status in ("no such measure", "undecided"):
         return row.reason
+    if math.isinf(row.r) and loss.represent is not None:
+        return "the loss takes the nearest of such measures for the truth"
+    if math.isinf(row.r) and loss.free_order:
+        return "agrees: the theorem says slower than any r"
+    if row.r < theorem and loss.free_order:
+        return "faster than the theorem's slowest rate: this block is identified"
     if math.isinf(row.r):
         return "finding: the block is not identified at this truth"
     if abs(row.r - theorem) < 0.06 * theorem:
-        return "agrees"
+        return "agrees as far as searched" if row.at_least else "agrees"
     if row.r > theorem:
         return "finding: slower than the theorem's bound"
     return "the bound holds and is not sharp here"

@@ -372,7 +372,7 @@ def _one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str,
     for block, M in affected.items():
         text = _relation_of(moments, M)
         if block == heat:
-            matched = f"{size} normal laws match {2 * size - 1} moments of one"
+            matched = f"{size} normal distributions match {2 * size - 1} moments of one"
             reason = f"{_heat_text(found.family, block)}: {matched}"
             rates[block] = Rate(block, cell, 2.0 * size, PROVED, reason)
         cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]

@@ -37,6 +37,8 @@ __all__ = ["explored_cells", "raw_cells"]
 _LADDER = (2e-1, 5e-2, 1.2e-2, 3e-3)
 _SEEDS = (0, 1, 2)
 _GATE_SEEDS = 4
+_EXPLORER = 40.0
+"""Seconds that the explorer needs for one cell of a function with corners."""
 
 
 def _is_flat(point: Point, j: int) -> bool:
@@ -127,9 +129,10 @@ def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str])
     if best is not None:
         found.ladders.append((cell, best.pinned.block, best))
     for block in blocks:
-        if best is None:
-            found.rows.append(Rate(block, cell, math.nan, OPEN, "no search settled in this time"))
-        elif block in gates and powers.get(block, 0.0) > 0.3:
+        if best is None and block in gates:
+            reason = "gates of two copies cancel to first order: d ~ ε^2; no search settled"
+            found.rows.append(Rate(block, cell, 2.0, SEARCHED, reason, at_least=True))
+        elif best is not None and block in gates and powers.get(block, 0.0) > 0.3:
             r = round(2.0 * best.exponent / powers[block]) / 2.0
             reason = (
                 f"gates add up to a constant with d ~ ε^{best.exponent:.3g} in {best.pinned.name}"
@@ -271,6 +274,9 @@ def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
     """
     found, family = work.found, work.family
     cell = str(size)
+    if work.until - monotonic() < _EXPLORER:
+        _opposite(work, cell, blocks, f"for the explorer give {2 * _EXPLORER:g} seconds or more")
+        return
     work.report(f"the explorer, cells of {size}: functions with corners or jumps")
     sizes = [
         tuple(size if i == j else 1 for i in range(family.n_experts))
@@ -298,8 +304,7 @@ def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             progress=progress,
         )
     except (TimeoutError, ValueError) as error:
-        reason = str(error) or "the search ran out of time: give it more seconds"
-        found.rows += [Rate(b, cell, math.nan, OPEN, reason) for b in blocks]
+        _opposite(work, cell, blocks, str(error) or "the explorer ran out of time")
         return
     r = result.exponent
     reason = f"explorer in float64, worst of all blocks: {result.worst_direction}"
@@ -313,6 +318,20 @@ def explored_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
         else:
             own = r if power is None or power < 0.5 else r / power
             found.rows.append(Rate(block, cell, round(own, 2), SEARCHED, reason, at_least=True))
+
+
+def _opposite(work: Work, cell: str, blocks: Sequence[str], why: str) -> None:
+    """What opposite displacements show without a search, where copies share a true atom."""
+    found, family = work.found, work.family
+    shares = family.gate.normalised and family.gate.mass is not None and not family.has_jumps
+    for block in blocks:
+        if not shares:
+            found.rows.append(Rate(block, cell, math.nan, OPEN, why))
+            continue
+        moves_corner = block == family.gate.kink or family.has_kinked_mean
+        r, power = (1.5, "3/2, at a corner that moves") if moves_corner else (2.0, "2")
+        reason = f"opposite displacements: d ~ ε^{power} ({why})"
+        found.rows.append(Rate(block, cell, r, SEARCHED, reason, at_least=True))
 
 
 def deviations(family, theta) -> VoronoiLoss:  # type: ignore[no-untyped-def]

@@ -209,7 +209,8 @@ def find_orbits(
         if at:
             spent = time.monotonic() - began
             left = spent / at * (len(starts) - at)
-            report(f"{at} of {len(starts)} starts, {reached} with the law, about {left:.0f} s left")
+            done = f"{at} of {len(starts)} starts, {reached} with the truth's distribution"
+            report(f"{done}, about {left:.0f} s left")
         theta = descend(target, start)
         if theta is None:
             continue
