@@ -1,6 +1,6 @@
 # Public names and where they are; `__init__.py` loads each on first use.
 
-from . import datasets as datasets, solvers as solvers
+from . import datasets as datasets, solvers as solvers, theory as theory
 from .estimation import starts as starts
 from .estimation.fitting.fit_blocks import fit_blocks as fit_blocks
 from .estimation.rows.blocks import Blocks as Blocks

@@ -75,7 +75,7 @@ def test_is_stored_with_pictures_and_in_order(path):
 
 
 def test_each_says_first_what_one_learns_and_how_long_it_runs():
-    assert len(NOTEBOOKS) == 15
+    assert len(NOTEBOOKS) == 16
     for path in NOTEBOOKS:
         first = nbformat.read(path, as_version=4).cells[0].source
         assert first.startswith("# "), path.name

@@ -68,7 +68,7 @@ def test_the_line_through_table_2_is_found_and_followed():
 
 def test_the_plane_through_table_4_is_found_and_ends_where_a_kink_enters():
     family, truth = published("sigmoid-euclidean")
-    search = find_orbits(family, truth, n_starts=3, length=8.0, rng=0)
+    search = find_orbits(family, truth, moestat.Uniform(), n_starts=3, length=8.0, rng=0)
     (orbit,) = search.orbits
     assert orbit.dimension == 2
     first, second = orbit.directions

@@ -12,6 +12,7 @@ from moestat.metrics.losses import (
     attention_l1,
     attention_l2r,
     attention_l3,
+    block_exponents,
     competition_l1,
     competition_l2,
     competition_top_d,
@@ -67,6 +68,7 @@ LOSSES.register(attention_l3.SOFTMAX)
 LOSSES.register(attention_l3.SOFTMAX_PARTIAL)
 LOSSES.register(attention_dense.LOSS)
 LOSSES.register(attention_dense.PARTIAL)
+LOSSES.register(block_exponents.LOSS)
 
 
 def make_loss(loss: str | Mapping[str, object] | VoronoiLoss) -> VoronoiLoss:

@@ -92,6 +92,8 @@ class VoronoiLoss:
     active: int | None = None
     """Number of cells that enter, those with the largest sums: the maximum over all subsets of this
     many cells.  None for all."""
+    unseen: tuple[str, ...] = ()
+    """Blocks of the measures that the loss does not compare, as they are not identified."""
     gates: tuple[str, ...] = ()
     """Names of the gates that the loss was made for; empty for any with its blocks."""
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -127,7 +129,8 @@ class VoronoiLoss:
     def blocks(self) -> tuple[str, ...]:
         """Names of all blocks that the measures must have, besides those of a joint term."""
         names = [term.block for term in self.terms if not term.joint and not term.log_mass]
-        return tuple(dict.fromkeys([*names, *(self.scaling.blocks if self.scaling else ())]))
+        scaled = self.scaling.blocks if self.scaling else ()
+        return tuple(dict.fromkeys([*names, *scaled, *self.unseen]))
 
     def exponents(self, term: BlockTerm) -> tuple[float, ...]:
         """Exponents of one term in cells of one atom, of two, and so on; the last for all more."""

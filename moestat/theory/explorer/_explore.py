@@ -12,8 +12,9 @@ from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, short
 from moestat.metrics.losses import VoronoiLoss, make_loss, voronoi_terms
-from moestat.model.designs import Design, Uniform
+from moestat.model.designs import Design
 from moestat.model.family import Family
+from moestat.theory.defaults import INPUTS
 from moestat.theory.explorer._coordinates import Coordinates
 from moestat.theory.explorer._exact import exact_root
 from moestat.theory.explorer._model import Model
@@ -89,7 +90,7 @@ def explore(
     radii : sequence of float
         Decreasing positive values of D.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Law of X; uniform on [-2, 2]^d by default.
     starts : int
         Random starts for every deviation that is pinned, per sign, in cells of several atoms.
     seed : int
@@ -167,7 +168,7 @@ def explore(
             f" of this truth with {truth_family.n_experts}"
             + (f" and cells of {wanted}" if cells is not None else "")
         )
-    design = design or Uniform()
+    design = design or INPUTS
     order = _order(family)
     nodes = make_nodes(truth_family, vector, design, order)
     rng = np.random.default_rng(seed)

@@ -59,7 +59,7 @@ class Rung:
         return self.root > _ROUNDING * max(self.moves.values(), default=0.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exploration:
     """Least distances found at decreasing values of a loss."""
 
@@ -189,6 +189,31 @@ class Exploration:
             f"{name} {size:.2g}" + (f" ~ D^{powers[name]:.2f}" if name in powers else "")
             for size, name in moves[:6]
         )
+
+    def __str__(self) -> str:
+        """The verdict, the radii and the worst deviations, on 80 columns."""
+        gate, expert = self.family.gate.name, self.family.expert.name
+        told = {
+            "zero": "d is 0 at deviations that are not small: the bound fails",
+            "falls": "d / D goes to 0: the bound fails",
+            "bounded": "d / D stays away from 0: nothing against the bound was found",
+            "undecided": "undecided",
+        }
+        lines = [
+            f"{self.family.likelihood.name} {expert} experts under the {gate} gate:"
+            f" {self.truth_family.n_experts} true atoms, {self.family.n_experts} fitted",
+            f"loss D: {self.loss}",
+            f"{self.verdict}: {told[self.verdict]}",
+            f"d ~ D^{self.exponent:.2f}" if math.isfinite(self.exponent) else "d = 0",
+            "",
+            self.table(),
+        ]
+        if self.worst_direction:
+            lines += ["", "largest deviations at the smallest radius:"]
+            lines += [f"  {part.strip()}" for part in self.worst_direction.split(";")]
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     def table(self) -> str:
         """The radii as lines of text, with what was found at each."""

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int
 from moestat.metrics.losses import VoronoiLoss, voronoi_loss
-from moestat.model.designs import Design, Uniform
+from moestat.model.designs import Design
 from moestat.model.family import Family
+from moestat.theory.defaults import INPUTS
 from moestat.theory.identifiability.curves import descend
 from moestat.theory.identifiability.laws import Target
 from moestat.theory.identifiability.orbits import check_pair, draw_start, split_starts
@@ -99,7 +100,7 @@ def find_far(
     loss : str, mapping or VoronoiLoss
         A loss, as `moestat.metrics.losses.make_loss` takes it.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Law of X; uniform on [-2, 2]^d by default.
     n_starts : int
         Number of random starts: at random, with signs of blocks of atoms turned, and near the
         truth, in turn.  Before them come the truth with atoms split into equal shares, and the
@@ -133,7 +134,7 @@ def find_far(
     check_pair(family, truth_family)
     count = positive_int("n_starts", n_starts)
     generator = as_generator(rng)
-    target = Target(family, truth_family, vector, design or Uniform())
+    target = Target(family, truth_family, vector, design or INPUTS)
     starts = [("copies", start) for start in split_starts(target)]
     starts += [("the zero function", start) for start in _zeros(target, generator)]
     kinds = ("a random start", "turned signs", "the truth")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -13,8 +14,9 @@ from scipy.optimize import linear_sum_assignment
 from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.metrics.information import named_basis
-from moestat.model.designs import Design, Uniform
+from moestat.model.designs import Design
 from moestat.model.family import Family
+from moestat.theory.defaults import INPUTS, reporter
 from moestat.theory.identifiability.curves import (
     Curve,
     Tangent,
@@ -130,6 +132,7 @@ def find_orbits(
     n_starts: int = 60,
     length: float = 5.0,
     rng: Seed = None,
+    progress: bool | Callable[[str], None] | None = None,
 ) -> OrbitSearch:
     """Search for all parameters of a family with the law of a truth.
 
@@ -140,7 +143,7 @@ def find_orbits(
     truth : array_like of shape (P*,)
         Packed parameters of the truth.
     design : Design, optional
-        Law of X; uniform on [0, 1]^d by default.
+        Law of X; uniform on [-2, 2]^d by default.
     truth_family : Family, optional
         Family of the truth, `family` by default; with fewer experts the search is over-specified.
     n_starts : int
@@ -151,6 +154,10 @@ def find_orbits(
         How far null directions are followed to either side, in Euclidean length.
     rng : numpy.random.Generator, int or None
         Source of the starts.
+    progress : bool or callable, optional
+        Whether to write lines to standard error, or what to call with them: what the search will
+        take, from its first start, and how far it is; by default lines are written if standard
+        error is a terminal.
 
     Returns
     -------
@@ -190,14 +197,20 @@ def find_orbits(
     count = positive_int("n_starts", n_starts)
     reach = real_in("length", length, 0.0, open_low=True)
     generator = as_generator(rng)
-    target = Target(family, source, vector, design or Uniform())
+    target = Target(family, source, vector, design or INPUTS)
     members: list[_Member] = []
     if source == family:
         members.append(_member(target, family.pin(vector), vector, source))
     splits = split_starts(target)
     starts = [*splits, *(draw_start(target, generator, s % 3) for s in range(count))]
-    reached = 0
-    for start in starts:
+    reached, report, began = 0, reporter(progress, "orbits"), time.monotonic()
+    report(f"{len(starts)} starts in {family.n_free_params} parameters")
+    for at, start in enumerate(starts):
+        if at:
+            spent = time.monotonic() - began
+            left = spent / at * (len(starts) - at)
+            done = f"{at} of {len(starts)} starts, {reached} with the truth's distribution"
+            report(f"{done}, about {left:.0f} s left")
         theta = descend(target, start)
         if theta is None:
             continue
@@ -210,6 +223,7 @@ def find_orbits(
     )
     true_orbit, others = (members[:1], members[1:]) if source == family else ([], members)
     others.sort(key=lambda member: -member.hits)
+    report(f"{len(members)} orbits; their directions are followed")
     orbits = tuple(_orbit(target, member, reach) for member in [*true_orbit, *others])
     return OrbitSearch(title, orbits, len(starts), reached)
 

@@ -297,6 +297,7 @@ def test_wrong_gates_by_their_invariances():
     gates = ("sigmoid", "softmax", "sigmoid-inner", "sigmoid-euclidean")
     assert allowed == {
         *((loss, gate) for loss in free for gate in gates),
+        *(("block-exponents", gate) for gate in gates),
         ("softmax-D1", "softmax"),
         ("softmax-D2r", "softmax"),
         ("gaussian-softmax-D", "softmax"),

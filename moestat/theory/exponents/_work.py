@@ -1,0 +1,164 @@
+"""An analysis under way: its rows, its clock, and what all of its parts share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from moestat.base.types import FloatArray
+from moestat.model.designs import Design
+from moestat.model.family import Family
+from moestat.theory.exponents._cells import FirstOrder, Moments
+from moestat.theory.exponents._point import Point, draw_samples
+from moestat.theory.exponents._search import Ladder
+
+__all__ = [
+    "CERTIFIED",
+    "FREE",
+    "LADDER",
+    "NONE",
+    "OPEN",
+    "PROVED",
+    "SEARCHED",
+    "SIZES",
+    "ZERO_DISTANCE",
+    "Analysis",
+    "Rate",
+    "Work",
+    "exponent_of",
+    "search_point",
+    "with_sizes",
+    "zero_at",
+]
+
+PROVED, CERTIFIED, SEARCHED = "proved", "certified", "searched"
+FREE, NONE, OPEN = "not identified", "no such measure", "undecided"
+
+LADDER = (1e-1, 1e-2, 1e-3)
+SIZES = (1e-1, 3e-2, 1e-2)
+ZERO_DISTANCE = 1e-40
+"""A distance below this at a deviation of .1 is 0 to the digits of the arithmetic."""
+_NEAR_INTEGER = 0.12
+"""How far a local exponent may be from the exponent that it is taken for."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The exponent of one block in one kind of cell.
+
+    Estimates whose density converges at ``n^(-1/2)`` have errors of this block of the order
+    ``n^(-1/(2 r))`` in the worst case near the truth.
+    """
+
+    block: str
+    cell: str
+    """Fitted atoms in the cell, such as ``"2"``; ``"2, 2"`` for two cells at once."""
+    r: float
+    """The exponent; inf where the block is not identified, NaN where nothing is known."""
+    status: str
+    reason: str
+    at_least: bool = False
+    """Whether r is a lower bound: an explicit sequence of measures has it, and a worse one is not
+    excluded."""
+    n_for: float = math.nan
+    """Sample size from which an error of .1 can be told from the truth, ``1 / (2 h^2)`` with the
+    Hellinger distance h there."""
+    n_seen: float = math.nan
+    """Sample size from which the local exponent is within a tenth of r."""
+
+    @property
+    def pointwise(self) -> str:
+        """The rate at this truth as n grows, where it is known: that of regular estimates."""
+        return "n^(-1/2)" if self.cell == "1" and self.r == 1.0 else ""
+
+    @property
+    def text(self) -> str:
+        """The worst case as a power of n."""
+        if math.isinf(self.r):
+            return "none"
+        if math.isnan(self.r):
+            return "?"
+        power = 2.0 * self.r
+        whole = round(power)
+        name = f"1/{whole}" if abs(power - whole) < 1e-9 else f"{1.0 / power:.3g}"
+        name = "1" if name == "1/1" else name
+        return f"n^(-{name})" if not self.at_least else f"n^(-{name}) or slower"
+
+
+@dataclass
+class Analysis:
+    """What was found at a truth."""
+
+    family: Family
+    theta: FloatArray
+    n_experts: int
+    design: Design
+    rows: list[Rate] = field(default_factory=list)
+    first: FirstOrder | None = None
+    second: dict[tuple[int, ...], Moments] = field(default_factory=dict)
+    ladders: list[tuple[str, str, Ladder]] = field(default_factory=list)
+    """Cell, block and what the search found."""
+    point: Point | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Atoms of the largest cell."""
+        return self.n_experts - self.family.n_experts + 1
+
+
+@dataclass
+class Work:
+    """An analysis under way: its clock and its reports."""
+
+    found: Analysis
+    until: float
+    report: Callable[[str], None]
+    corners: bool
+
+    @property
+    def family(self) -> Family:
+        return self.found.family
+
+
+def zero_at(ladder: Ladder) -> str:
+    """Where the distance of a ladder is 0 in all digits, in words; empty where it is not."""
+    if not min(ladder.distances) < ZERO_DISTANCE:
+        return ""
+    h = ladder.deviations[ladder.distances.index(min(ladder.distances))]
+    return f"d = 0 in all digits at {ladder.pinned.name} + {h:g}"
+
+
+def exponent_of(ladder: Ladder) -> tuple[float, bool]:
+    """The exponent of a ladder, and whether its local slopes have settled at a whole number."""
+    if not ladder.slopes:
+        return math.nan, False
+    last = ladder.slopes[-1]
+    whole = float(round(2.0 * last)) / 2.0
+    if abs(last - whole) < _NEAR_INTEGER * 0.5 * max(1.0, whole / 2.0):
+        return whole, True
+    return float(math.floor(last + 0.05)), False
+
+
+def search_point(found: Analysis, cells: Sequence[int]) -> Point:
+    """Samples for a search: half as many again as unknowns."""
+    family = found.family
+    unknowns = len(cells) * (family.n_atom_params + 1) + 4
+    rows = int(1.5 * unknowns) + 6
+    return Point(family, found.theta, draw_samples(family, found.theta, found.design, rows, seed=1))
+
+
+def with_sizes(rate: Rate, ladder: Ladder) -> Rate:
+    """The rate with sample sizes from a ladder, whose first deviation is .1."""
+
+    def n(distance: float) -> float:
+        # The relative change has mean square chi^2, about 8 h^2 near the truth.
+        return 4.0 / distance**2
+
+    seen = math.nan
+    for slope, distance in zip(ladder.slopes, ladder.distances, strict=False):
+        if abs(slope - rate.r) <= 0.1 * rate.r:
+            seen = n(distance)
+            break
+    return replace(rate, n_for=n(ladder.distances[0]), n_seen=seen)

@@ -1,0 +1,246 @@
+"""Certificates: what `rates` decided by derivatives, as records that others can check.
+
+A record holds the truth in rationals, some samples, what the atoms compute as lists of elementary
+operations, and a witness.  `docs/theory/check_certificates.py` checks it in interval arithmetic
+without this library and without NumPy.
+
+*independent*: the functions are independent, shown by elimination at as many samples, whose pivots
+are intervals without 0.
+
+*no-cancellation*: a functional, a weighted sum over samples, vanishes on masses and first
+derivatives and is a positive definite matrix on second derivatives of the cells: no relation has a
+positive semidefinite second-order part, so r = 2.  Weights of the samples beyond as many as there
+are first derivatives are given as rationals; the others follow from them, enclosed in intervals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray
+from moestat.theory.exponents._cells import FirstOrder, Moments
+from moestat.theory.exponents._linear import solve
+from moestat.theory.exponents._point import Parameter, Point, exact
+from moestat.theory.exponents._series import fixed
+
+if TYPE_CHECKING:
+    from moestat.theory.exponents._result import Rates
+
+__all__ = ["certificates_of", "write_certificates"]
+
+_DIGITS = 40
+"""Digits of the rational weights: the matrix is positive definite by far more than 1e-40."""
+_ELEMENTARY = {
+    "channel",
+    "feature",
+    "response",
+    "constant",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "exp",
+    "log",
+    "sqrt",
+}
+"""Operations that the checker has in interval arithmetic."""
+
+
+def certificates_of(rates: Rates) -> list[dict[str, Any]]:
+    """A record for each certified answer of a table of rates.
+
+    Parameters
+    ----------
+    rates : Rates
+        What `moestat.theory.rates` answered.
+
+    Returns
+    -------
+    list of dict
+        Ready for JSON; empty where the blocks use functions that the checker does not have, or
+        corners and jumps that its derivatives do not see.
+    """
+    found = rates.analysis
+    point, first = found.point, found.first
+    family = rates.family
+    if point is None or first is None or not _is_elementary(point) or family.has_jumps:
+        return []
+    if family.n_features > 1:
+        return []
+    records = []
+    if not first.relations.dependent:
+        records.append(_record(point, first, None, (), first.relations.rows, []))
+    for atoms, moments in found.second.items():
+        witness = moments.witness(atoms)
+        if witness is None or first.relations.dependent:
+            continue
+        record = _witness_record(point, first, moments, witness)
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def write_certificates(rates: Rates, folder: str | Path, name: str) -> list[Path]:
+    """Write the records of a table, one file each.
+
+    Parameters
+    ----------
+    rates : Rates
+        What `moestat.theory.rates` answered.
+    folder : str or Path
+        Where to.
+    name : str
+        Beginning of the files' names.
+    """
+    paths = []
+    for at, record in enumerate(certificates_of(rates)):
+        path = Path(folder) / f"{name}-{at}.json"
+        path.write_text(
+            json.dumps(record, indent=None, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        paths.append(path)
+    return paths
+
+
+def _is_elementary(point: Point) -> bool:
+    return all(
+        operation[0] in _ELEMENTARY
+        for i in range(point.family.n_experts)
+        for group in point.groups(i)
+        for operation in group.operations
+    )
+
+
+def _record(
+    point: Point,
+    first: FirstOrder,
+    moments: Moments | None,
+    atoms: Sequence[int],
+    base: Sequence[int],
+    weights: Sequence[tuple[int, Fraction]],
+) -> dict[str, Any]:
+    """The record with samples `base`, and further ones with rational weights."""
+    family = point.family
+    place = {p.position: k for k, p in enumerate(point.parameters)}
+    programs: list[Any] = []
+    samples = []
+    groups = [
+        {int(row): (group, at) for group in point.groups(i) for at, row in enumerate(group.rows)}
+        for i in range(family.n_experts)
+    ]
+    for row in [*base, *(row for row, _ in weights)]:
+        runs = []
+        for i in range(family.n_experts):
+            group, at = groups[i][row]
+            program = {
+                "operations": [list(operation) for operation in group.operations],
+                "log_weight": group.weight,
+                "value": group.value,
+            }
+            if program not in programs:
+                programs.append(program)
+            numbers = [
+                str(exact(float(group.constants[c, at]))) for c in range(len(group.constants))
+            ]
+            runs.append([programs.index(program), numbers])
+        y = point.samples.y[row]
+        discrete = family.likelihood.support is not None or family.is_regression
+        samples.append(
+            {
+                "x": [str(exact(float(v))) for v in point.samples.X[:, row]],
+                "y": None if discrete else str(exact(float(y))),
+                "runs": runs,
+            }
+        )
+    claim = "independent" if moments is None else "no-cancellation"
+    cells = ", ".join(map(str, atoms))
+    return {
+        "claim": claim,
+        "says": "masses and first derivatives of all atoms are independent: r = 1 in cells of one"
+        if moments is None
+        else f"no displacements in cells of true atom {cells} cancel to second order: r = 2",
+        "family": {**family.table},
+        "truth": {name: np.asarray(block).tolist() for name, block in _blocks(point).items()},
+        "regression": family.is_regression,
+        "parameters": [_parameter(point, p) for p in point.parameters],
+        "masses": _masses(point),
+        "n_atoms": family.n_experts,
+        "programs": programs,
+        "samples": samples,
+        "first": [
+            ["mass", p] if isinstance(p, int) else ["d", place[p.position]]
+            for p in first.parameters
+        ],
+        "second": []
+        if moments is None
+        else [
+            [place[moments.parameters[i].position], place[moments.parameters[j].position]]
+            for i, j in moments._pairs()
+        ],
+        "base": len(base),
+        "weights": [str(weight) for _, weight in weights],
+    }
+
+
+def _blocks(point: Point) -> dict[str, FloatArray]:
+    return dict(point.family.unpack(point.theta))
+
+
+def _parameter(point: Point, p: Parameter) -> dict[str, Any]:
+    log = point.family.channels[p.channel].log
+    value = float(point.theta[p.position])
+    rational = exact(float(np.exp(value)), 14) if log else exact(value)
+    return {
+        "name": p.name,
+        "atom": p.atom if p.atom >= 0 else None,
+        "channel": p.channel,
+        "power": p.feature,
+        "value": str(rational),
+        "log": log,
+    }
+
+
+def _masses(point: Point) -> list[dict[str, Any]]:
+    """The log-masses: their channel and value; of gates without masses nothing."""
+    family = point.family
+    mass = family.gate.mass if family.gate.normalised else None
+    if mass is None:
+        return []
+    channel = next(c for c in range(family.layout[0]) if family.channels[c].intercept == mass)
+    at = np.ravel(family.blocks[mass])
+    return [
+        {"atom": i, "channel": channel, "value": str(exact(float(point.theta[position])))}
+        for i, position in enumerate(at)
+    ]
+
+
+def _witness_record(
+    point: Point, first: FirstOrder, moments: Moments, S: FloatArray
+) -> dict[str, Any] | None:
+    """The functional of a witness, on the samples at which pivots were found."""
+    relations = moments.relations
+    pivots, rows = relations.pivots, relations.rows
+    pairs = moments._pairs()
+    n_first = len(first.columns)
+    # S as the functional has it: entries off the diagonal are of both (i, j) and (j, i).
+    target = np.array(
+        [0] * n_first + [fixed(float(S[i, j] * (1.0 if i == j else 2.0))) for i, j in pairs],
+        dtype=object,
+    )[pivots]
+    columns = np.stack([moments.columns[p] for p in pivots], axis=1)[rows]
+    weights = solve(columns.T.copy(), target)
+    if weights is None:
+        return None
+    scale = max(abs(int(w)) for w in weights)
+    base, free = rows[:n_first], rows[n_first:]
+    rational = [
+        (row, Fraction(round(Fraction(int(w), scale) * 10**_DIGITS), 10**_DIGITS))
+        for row, w in zip(free, weights[n_first:], strict=True)
+    ]
+    return _record(point, first, moments, moments.atoms, base, rational)

@@ -1,0 +1,279 @@
+"""Rates of blocks near a truth: against theorems, facts that were found by hand, and a checker."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import moestat
+from moestat.base.types import Channel, Gate, Units
+from moestat.compiler.jit import device
+from moestat.metrics.losses import make_loss, voronoi_loss
+from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._point import Point, draw_samples
+from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats
+from moestat.theory.exponents._strata import exponents_by_derivatives
+from moestat.theory.exponents.certificates import certificates_of
+
+CHECKER = Path(__file__).parents[2] / "docs" / "theory" / "check_certificates.py"
+WIDE = moestat.Uniform(-2, 2)
+
+
+def lines():
+    family = moestat.family("gaussian", gate="softmax", n_experts=2)
+    blocks = {"beta0": [0.3, 0], "beta1": [1, 0], "a": [2, -1], "b": [0, 1], "nu": [0.2, 0.3]}
+    return family, blocks
+
+
+def classes(alpha, beta, a, b):
+    family = moestat.family("multinomial", gate="sigmoid", n_experts=2, n_classes=2)
+    slopes, intercepts = ([[v, 0] for v in each] for each in (a, b))
+    return family, {"gamma": [0, 0], "alpha": alpha, "beta": beta, "a": slopes, "b": intercepts}
+
+
+GENERIC = classes([1, 1.7], [0.3, -0.7], [2.3, -1.4], [0.6, -0.9])
+SWAPPED = classes([1, 1.7], [0.3, -0.7], [1.7, 1], [-0.7, 0.3])
+RESONANT = classes([1, 2], [0, 0], [1, -1], [0, 0])
+
+
+def test_elementary_functions_have_all_digits():
+    import mpmath
+
+    values = [-30.5, -1.0, -1e-7, 0.0, 0.3, 2.0, 11.0]
+    with mpmath.workprec(BITS + 60):
+        found = exp_fixed(np.array([fixed(v) for v in values], dtype=object))
+        for value, one in zip(values, found, strict=True):
+            exact = mpmath.exp(mpmath.mpf(repr(value)))
+            assert abs(mpmath.mpf(one) / 2**BITS - exact) < exact * mpmath.mpf(2) ** (
+                8 - BITS
+            ) + mpmath.mpf(2) ** (2 - BITS)
+            back = log_fixed(np.array([one], dtype=object))[0]
+            if one > 1 << (BITS - 40):
+                assert abs(mpmath.mpf(back) / 2**BITS - mpmath.mpf(repr(value))) < 1e-70
+
+
+def test_first_derivatives_are_those_of_the_density():
+    family, blocks = GENERIC
+    theta = family.pack(blocks)
+    samples = draw_samples(family, theta, WIDE, 12)
+    point = Point(family, theta, samples)
+
+    def density(at):
+        return family.log_density(at, samples.X.T, family.likelihood.decode(samples.y))
+
+    for parameter in point.parameters:
+        if not parameter.free:
+            continue
+        step = np.zeros(theta.size)
+        step[parameter.position] = 1e-6
+        slope = (density(theta + step) - density(theta - step)) / 2e-6
+        assert to_floats(point.first(parameter)) == pytest.approx(slope, rel=1e-6, abs=1e-9)
+
+
+def test_gaussian_lines_have_the_exponents_of_the_theorem():
+    family, blocks = lines()
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=8)
+    assert [found.rate(name).r for name in ("mass", "beta1", "a", "b", "nu")] == [1.0] * 5
+    intercepts = found.rate("b", 2)
+    assert (intercepts.r, intercepts.status) == (4.0, "proved")
+    assert found.rate("nu", 2).r == 2.0
+    searched = [
+        ladder for cell, block, ladder in found.analysis.ladders if (cell, block) == ("2", "b")
+    ]
+    assert searched[0].exponent == pytest.approx(4.0, abs=0.05)
+
+
+def test_classes_in_general_position_are_certified():
+    family, blocks = GENERIC
+    found = moestat.theory.rates(family, blocks, 4, WIDE, seconds=0.1)
+    for name in ("alpha", "beta", "a", "b"):
+        assert (found.rate(name).r, found.rate(name).status) == (1.0, "certified")
+        for cell in (2, "2, 2"):
+            assert (found.rate(name, cell).r, found.rate(name, cell).status) == (2.0, "certified")
+
+
+def test_swapped_experts_are_not_identified():
+    family, blocks = SWAPPED
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=5)
+    for name in ("beta", "b", "mass"):
+        assert math.isinf(found.rate(name).r)
+        assert found.rate(name).status == "not identified"
+    for name in ("alpha", "a"):
+        assert found.rate(name).r == 1.0
+
+
+def test_resonant_slopes_are_seen_in_two_cells_of_two_alone():
+    off = exponents_by_derivatives(*packed(GENERIC), WIDE)
+    on = exponents_by_derivatives(*packed(RESONANT), WIDE)
+    assert set(off.values()) == {"r = 1", "r = 2"}
+    changed = {key for key, value in on.items() if off[key] != value}
+    assert changed
+    assert {cell for _, cell in changed} == {"2, 2"}
+
+
+def packed(case):
+    family, blocks = case
+    return family, family.pack(blocks)
+
+
+def test_a_sum_of_lines_has_a_free_direction():
+    family = moestat.family(
+        "least-squares",
+        gate="sigmoid-partial",
+        expert={"name": "polynomial", "degree": 1},
+        n_experts=2,
+    )
+    blocks = {"A": [0.0, 0.8], "c": [0.3, -0.2], "alpha": [2.0, -1.5], "beta": [0.5, 1.0]}
+    found = moestat.theory.rates(family, blocks, 3, moestat.Uniform(-3, 3), seconds=6)
+    for name in ("alpha", "beta"):
+        assert found.rate(name, 2).status == "not identified"
+
+
+def test_borders_that_can_stay_leave_the_rate_of_derivatives():
+    family = moestat.family("gaussian", gate={"name": "competition-top", "active": 1}, n_experts=2)
+    blocks = {"a": [2.0, -1.5], "b": [1.0, -0.4], "nu": [0.25, 0.16]}
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=2)
+    assert [found.rate(name).r for name in ("a", "b", "nu")] == [1.0] * 3
+
+
+def test_a_gate_without_masses_has_no_larger_cells():
+    family = moestat.family("gaussian", gate="competition", n_experts=2)
+    blocks = {"a": [2.0, -1.5], "b": [1.0, -0.4], "nu": [0.25, 0.16]}
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=1)
+    assert {found.rate(name, 2).status for name in ("a", "b", "nu")} == {"no such measure"}
+
+
+def test_certificates_hold_and_a_changed_one_does_not(tmp_path):
+    family, blocks = GENERIC
+    records = certificates_of(moestat.theory.rates(family, blocks, 4, WIDE, seconds=0.1))
+    assert [record["claim"] for record in records] == ["independent", *["no-cancellation"] * 3]
+    broken = json.loads(json.dumps(records[1]))
+    broken["weights"] = [
+        str(-int(w)) if "/" not in w else f"-{w}".replace("--", "") for w in broken["weights"]
+    ]
+    repeated = json.loads(json.dumps(records[0]))
+    repeated["samples"][1] = repeated["samples"][0]
+    runs = []
+    for at, record in enumerate([*records, broken, repeated]):
+        path = tmp_path / f"{at}.json"
+        path.write_text(json.dumps(record))
+        runs.append(subprocess.run([sys.executable, CHECKER, path], capture_output=True).returncode)
+    assert runs[:4] == [0] * 4
+    assert all(code != 0 for code in runs[4:])
+
+
+def test_the_checker_imports_neither_the_library_nor_numpy():
+    asked = "print('numpy' in sys.modules, 'moestat' in sys.modules)"
+    code = f"import runpy, sys; runpy.run_path({str(CHECKER)!r}); {asked}"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["False", "False"]
+
+
+def test_loss_and_spec_follow_the_rates():
+    family, blocks = lines()
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0.1)
+    loss = found.loss()
+    powers = {term.block: loss.exponents(term) for term in loss.terms}
+    assert powers["b"] == (1.0, 4.0)
+    assert powers["nu"] == (1.0, 2.0)
+    truth = family.measure(found.truth)
+    assert voronoi_loss(truth, truth, loss) == 0.0
+    table = tomllib.loads(found.spec())
+    named = make_loss(table["curve"][0]["loss"])
+    assert named.terms == loss.terms
+    assert table["truth"]["own"]["b"] == [0.0, 1.0]
+
+
+def test_tables_fit_on_80_columns():
+    family, blocks = lines()
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0.1)
+    assert max(map(len, str(found).splitlines())) <= 80
+    assert found._repr_html_().count("<tr>") == len(found) + 1
+    assert found.to_latex().count("\\\\") == len(found) + 1
+    assert len(found.to_frame()["r"]) == len(found)
+
+
+def test_wrong_arguments_are_named():
+    family, blocks = lines()
+    with pytest.raises(ValueError, match="n_experts must be at least the truth's 2, got 1"):
+        moestat.theory.rates(family, blocks, 1)
+    with pytest.raises(ValueError, match="truth"):
+        moestat.theory.rates(family, [0.0, 1.0])
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=0.1)
+    with pytest.raises(KeyError, match="no row of block 'c'"):
+        found.rate("c")
+
+
+def test_without_mpmath_one_sentence_says_what_to_install(monkeypatch):
+    family, blocks = lines()
+    monkeypatch.setattr("moestat.theory.exponents._rates.find_spec", lambda name: None)
+    with pytest.raises(
+        ImportError, match="rates need mpmath: install moestat with the extra 'theory'"
+    ):
+        moestat.theory.rates(family, blocks)
+
+
+def test_a_relation_is_written_with_its_coefficients():
+    family, blocks = lines()
+    theta = family.pack(blocks)
+    point = Point(family, theta, draw_samples(family, theta, WIDE, 90))
+    first = first_order(point)
+    moments = second_order(point, first, (0,))
+    null = moments.relations.null_space
+    names = [moments.labels[j] for j in moments.relations.dependent]
+    assert "∂²p/∂b[0]²/2" in names
+    at = names.index("∂²p/∂b[0]²/2")
+    used = {moments.labels[k]: round(float(v), 12) for k, v in enumerate(null[:, at]) if v}
+    # The derivative in log nu is nu times that in nu: half of 2 / .2.
+    assert used == {"∂²p/∂b[0]²/2": 1.0, "∂p/∂log nu[0]": -5.0}
+
+
+@device
+def tidal(eta, phi, m, order, a, da, d2a):
+    """Log-score ``gamma + s sin(x)``, the example of docs/theory/rates.md."""
+    for b in range(m):
+        f = math.sin(phi[1, b])
+        a[b] = eta[0, b] + eta[1, b] * f
+        da[0, b] = 1.0
+        da[1, b] = f
+        if order > 1:
+            d2a[0, b] = 0.0
+            d2a[1, b] = 0.0
+            d2a[2, b] = 0.0
+
+
+def _tidal_scores(blocks, X, means):
+    return blocks["gamma"][:, None] + blocks["s"][:, None] * np.sin(X[:, 0])
+
+
+def _tidal_typical(rng, n_experts, n_features):
+    return {"gamma": rng.normal(size=n_experts), "s": rng.normal(size=n_experts)}
+
+
+def test_a_gate_of_a_nonlinear_function_of_x():
+    gate = Gate(
+        name="tidal",
+        channels=lambda n_features: (Channel("gamma"), Channel("s")),
+        block=tidal,
+        reference=_tidal_scores,
+        typical=_tidal_typical,
+        mass="gamma",
+        translations=("gamma", "s"),
+        bounds={"gamma": (-10.0, 10.0), "s": (-30.0, 30.0)},
+        source="an example of the documentation",
+        units=Units(shift_inputs=False),
+    )
+    family = moestat.family("gaussian", gate=gate, expert={"name": "ffn", "hidden": 1}, n_experts=2)
+    blocks = {"gamma": [0.3, 0], "s": [1, 0], "nu": [0.3, 0.2], "b1": [[0.5], [0.3]]}
+    blocks |= {"W1": [[[1.5]], [[-1.0]]], "W2": [[1.5], [-1.2]]}
+    found = moestat.theory.rates(family, blocks, 3, moestat.Uniform(-3, 3), seconds=0)
+    assert {row.r for row in found if row.cell == "1"} == {1.0}
+    assert {row.r for row in found if row.cell == "2" and row.block != "mass"} == {2.0}
+    assert {row.status for row in found} == {"certified"}
