@@ -27,16 +27,21 @@ __all__ = [
     "component_cells",
     "effects_of_groups",
     "effects_term",
+    "factor_places",
     "is_factor",
     "laws_of_groups",
     "means_of_groups",
     "posterior_effects",
+    "undetermined_components",
     "variance_components",
     "with_positive_factors",
 ]
 
 _NO_VARIANCE = 1e-5
 """Standard deviation of an effect, relative to that of the response, that counts as 0."""
+_SINGULAR = 1e-9
+"""Eigenvalue, relative to the largest one, of variance components that are not determined, and part
+of one in them: rounding of sums over groups is below this."""
 _CURVATURES = "observed", "expected"  # types of covariances without products of scores
 
 _NODES, _DOUBLINGS = 64, 14
@@ -224,8 +229,12 @@ def laws_of_groups(
 
 def effect_names(result: MoEResults) -> list[str]:
     """Names of the effects: those of the inputs, and "Intercept"."""
-    features = None if result.data is None else result.data.features
-    named = result.family.likelihood.effects.features
+    return names_of_effects(result.family, None if result.data is None else result.data.features)
+
+
+def names_of_effects(family: Family, features: Sequence[str] | None) -> list[str]:
+    """Names of the effects of a family whose inputs have the names `features`."""
+    named = family.likelihood.effects.features
     return [
         "Intercept" if f == 0 else (f"x[{f - 1}]" if features is None else str(features[f - 1]))
         for f in named
@@ -263,6 +272,67 @@ def _components(nu: Any, L: Any, names: Sequence[str], diagonal: bool) -> tuple[
         words.append("ICC")
         values.append(D[-1, -1] / (D[-1, -1] + nu))
     return words, np.array(values)
+
+
+def factor_places(family: Family) -> IntArray:
+    """Positions of the entries of the factors L of all experts among the parameters."""
+    effects = family.likelihood.effects
+    return np.array(
+        [
+            first + effects.features[f]
+            for columns in _index(family)
+            for j, first in enumerate(columns)
+            for f in range(j, int(effects.last[j]))
+        ],
+        dtype=np.int64,
+    )
+
+
+def undetermined_components(family: Family, data: Data) -> list[str]:
+    """Names of variance components that the groups of the data do not determine.
+
+    The covariance matrix ``Z D Z' + nu I`` of a group is linear in the entries of D and in nu: they
+    are determined if no combination of them has the matrix 0 in all groups.  With ``S = Z'Z`` the
+    inner products of these matrices are sums over groups of ``tr(A S B S)``, ``tr(A S)`` and of the
+    numbers of rows.  A normal intercept of binary rows is not determined if each group has one,
+    and as many effects as there are groups, or more, can be coefficients of the experts.
+    """
+    effects = family.likelihood.effects
+    if effects is None or data.groups is None:
+        return []
+    grouping, names = grouping_of(data), names_of_effects(family, data.features)
+    sizes = np.diff(np.append(grouping.begin, grouping.index.size))
+    if sizes.size <= len(names):
+        return [f"sd({name})" for name in names]
+    if effects.base is not None:
+        alone = family.likelihood.name == "binomial" and int(sizes.max()) == 1
+        if not alone:
+            return []
+        y = family.likelihood.encode(data.y, family.n_classes)
+        trials = (
+            np.imag(y) if np.iscomplexobj(y) else family.lower[np.ravel(family.blocks["trials"])]
+        )
+        return [f"sd({names[0]})"] if np.max(trials) == 1.0 else []
+    Z = _random_design(family, data.X[grouping.order])
+    Z = Z / np.maximum(np.sqrt(np.mean(Z**2, axis=0)), np.finfo(np.float64).tiny)
+    squares = np.add.reduceat(Z[:, :, None] * Z[:, None, :], grouping.begin, axis=0)
+    q = Z.shape[1]
+    pairs = [(a, b) for a in range(q) for b in range(a + 1) if a == b or not effects.diagonal]
+    basis = np.zeros((len(pairs), q, q))
+    for j, (a, b) in enumerate(pairs):
+        basis[j, a, b] = basis[j, b, a] = 1.0
+    moved = np.einsum("jab,gbc->jgac", basis, squares)
+    gram = np.empty((len(pairs) + 1, len(pairs) + 1))
+    gram[:-1, :-1] = np.einsum("jgab,kgba->jk", moved, moved)
+    gram[:-1, -1] = gram[-1, :-1] = np.einsum("jgaa->j", moved)
+    gram[-1, -1] = sizes.sum()
+    unit = np.sqrt(np.maximum(np.diag(gram), np.finfo(np.float64).tiny))
+    values, vectors = np.linalg.eigh(gram / np.outer(unit, unit))
+    free = np.max(np.abs(vectors[:, values <= _SINGULAR * values[-1]]), axis=1, initial=0.0)
+    words = [f"sd({names[a]})" if a == b else f"corr({names[b]}, {names[a]})" for a, b in pairs]
+    return [
+        word for word, part in zip([*words, "sd(residual)"], free, strict=True) if part > _SINGULAR
+    ]
 
 
 def is_factor(family: Family, symbol: str) -> bool:
