@@ -27,6 +27,8 @@ __all__ = [
     "component_cells",
     "effects_of_groups",
     "effects_term",
+    "effect_names",
+    "factor_index",
     "factor_places",
     "is_factor",
     "laws_of_groups",
@@ -58,7 +60,7 @@ def with_positive_factors(family: Family, solution: Solution) -> Solution:
     if effects is None:
         return solution
     sign = np.ones(family.n_params)
-    for j, first in enumerate(_index(family).T):
+    for j, first in enumerate(factor_index(family).T):
         for at in first:
             if solution.theta[at + effects.features[j]] < 0.0:
                 coefficients = slice(int(at), int(at) + 1 + family.n_features)
@@ -70,7 +72,7 @@ def with_positive_factors(family: Family, solution: Solution) -> Solution:
     )
 
 
-def _index(family: Family) -> IntArray:
+def factor_index(family: Family) -> IntArray:
     """Positions (k, q) of the first coefficient of each column of the factors."""
     return family.index[:, len(family.channels) - len(family.likelihood.effects.features) :]
 
@@ -96,7 +98,10 @@ def posterior_effects(
         return scale * moments[:, :, :1], (scale**2 * moments[:, :, 1:2])[..., None]
     grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
-    Z, L = _random_design(family, X), factors(family.likelihood.effects, theta, _index(family))
+    Z, L = (
+        _random_design(family, X),
+        factors(family.likelihood.effects, theta, factor_index(family)),
+    )
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     nu = np.exp(eta[:, 1, 0])
     squares = np.add.reduceat(Z[:, :, None] * Z[:, None, :], grouping.begin, axis=0)
@@ -220,7 +225,7 @@ def laws_of_groups(
     Z, (place, known) = _random_design(family, X), _places(data, labels)
     u, C = posterior_effects(family, theta, data)
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
-    L = factors(family.likelihood.effects, theta, _index(family))
+    L = factors(family.likelihood.effects, theta, factor_index(family))
     mean = _shifted(eta, u, Z, place, known)
     posterior_variance = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
     spread = np.where(known, posterior_variance, np.sum((Z @ L) ** 2, axis=2))
@@ -280,7 +285,7 @@ def factor_places(family: Family) -> IntArray:
     return np.array(
         [
             first + effects.features[f]
-            for columns in _index(family)
+            for columns in factor_index(family)
             for j, first in enumerate(columns)
             for f in range(j, int(effects.last[j]))
         ],
@@ -365,7 +370,7 @@ def variance_components(result: MoEResults, alpha: float = 0.05) -> pd.DataFrame
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
     family, theta = result.family, np.asarray(result.theta)
-    effects, index, names = family.likelihood.effects, _index(family), effect_names(result)
+    effects, index, names = family.likelihood.effects, factor_index(family), effect_names(result)
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
     scale_at = family.index[:, family.first_expert_channel + 1]
