@@ -105,7 +105,7 @@ def test_a_quadrature_equals_brute_force(member, scale):
     assert np.allclose(sums.moments[0, :, 1], exact[:, 2], rtol=1e-7, atol=1e-12)
     # Derivatives in b and lambda, by differences along which the likelihood changes.
     for name in ("b[0]", "l[0,0]"):
-        at, step = names.index(name), 1e-4 * (1.0 if name == "b[0]" else scale)
+        at, step = names.index(name), 1e-4 * (max(1.0, scale) if name == "b[0]" else scale)
         moved = np.zeros(theta.size)
         moved[at] = step
         sample = sample_of(groups, family)
