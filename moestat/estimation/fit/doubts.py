@@ -20,6 +20,7 @@ from moestat.base.warnings import (
 )
 from moestat.estimation.data.naming import Term, named_terms
 from moestat.estimation.data.priors import as_prior
+from moestat.estimation.fit.components import factor_places, undetermined_components
 from moestat.estimation.fit.fitted import Fitted, objective_of
 from moestat.estimation.fit.identified import Identified, gap_places, related_columns
 from moestat.estimation.fit.standardise import Standardised, data_units
@@ -75,7 +76,7 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
         + _uncertified(result, {kind for kind, _ in parameter_doubts})
         + _disagreement(result, fewer, risk)
         + _aliased(standard, result)
-        + _undetermined(standard, result, far)
+        + (_components(standard, result) or _undetermined(standard, result, far))
         + _unit_doubts(standard)
     )
 
@@ -252,12 +253,16 @@ def _separation(result: Fitted, terms: list[Term], at: IntArray, _: np.ndarray) 
     far = "gate" in parts and any(channel.axis is not None for channel in family.channels)
     apart = ["regions of the gate"] * ("gate" in parts and not far) + [what] * ("expert" in parts)
     causes = ["places of the gate diverge from the data"] * far
-    causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
+    if likelihood.effects is not None and np.isin(at, factor_places(family)).any():
+        causes += ["responses are the same within nearly every group"]
+    else:
+        causes += [f"{' and '.join(apart)} are separated{by}"] * bool(apart)
     others = "fewer experts or " * (family.n_experts > 1) + "bounds= of your own"
     cure = 'Use prior="weak"' + " or fewer experts" * (family.n_experts > 1)
     bent = any(c.axis is not None or c.products is not None for c in family.channels)
     # The weak prior is on gates that are linear in the inputs, and not on gaps of thresholds.
     without = (bent and "gate" in parts) or bool(np.isin(at, gap_places(family)).any())
+    without |= likelihood.effects is not None  # such fits have no prior density
     if without or result.prior == as_prior("weak", family):
         cure = f"{others.capitalize()} make the maximum finite"
     diverge = "diverge" if at.size > 1 else "diverges"
@@ -343,6 +348,31 @@ def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> li
             f"the data do not determine {_some([terms[j].name for j in at])} (no standard error):"
             f" other values fit these rows as well. Use {fewer}a simpler gate or expert; see"
             " result.explain()",
+        )
+    ]
+
+
+def _components(standard: Standardised, result: Fitted) -> list[Doubt]:
+    """Variances of random effects that the rows of the groups do not tell from each other."""
+    family = result.family
+    data = result.data
+    if family.likelihood.effects is None or data is None or not data.y.size or data.groups is None:
+        return []
+    known = result.identified
+    scale = np.ravel(family.blocks["nu"]) if "nu" in family.blocks else []
+    if not np.all(known.estimated[np.append(scale, factor_places(family)).astype(int)]):
+        return []  # components that are given may determine the others
+    lost = undetermined_components(family, data)
+    if not lost:
+        return []
+    sizes = np.unique(data.groups, return_counts=True)[1]
+    most = "one row" if sizes.max() == 1 else f"at most {sizes.max()} rows"
+    return [
+        (
+            IdentificationWarning,
+            f"groups: the data do not determine {_some(lost)} (other values of them fit these rows"
+            f" as well), because the groups, of {most}, are too small or alike in the inputs with"
+            " random effects. Use fewer random effects, or groups with more rows",
         )
     ]
 

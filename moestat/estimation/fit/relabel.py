@@ -15,7 +15,7 @@ from moestat.estimation.fit.fitted import Fitted
 from moestat.model.family import Family
 from moestat.solvers import Solution
 
-__all__ = ["by_weight", "factor_positions", "mean_weights", "relabelled", "with_positive_factors"]
+__all__ = ["by_weight", "mean_weights", "relabelled"]
 
 _Result = TypeVar("_Result", bound=Fitted)
 
@@ -70,29 +70,6 @@ def by_weight(result: _Result, share: FloatArray | None = None) -> _Result:
     # Differences from another reference may lie beyond the bounds.
     inside = np.all((theta >= inner.lower) & (theta <= inner.upper))
     return sorted_result if inside else result
-
-
-def with_positive_factors(family: Family, solution: Solution) -> Solution:
-    """The same solution with positive diagonals of the factors L: signs of columns are free."""
-    effects = family.likelihood.effects
-    if effects is None:
-        return solution
-    sign = np.ones(family.n_params)
-    for j, first in enumerate(factor_positions(family).T):
-        for at in first:
-            if solution.theta[at + effects.features[j]] < 0.0:
-                coefficients = slice(int(at), int(at) + 1 + family.n_features)
-                sign[coefficients] = -1.0
-    return replace(
-        solution,
-        theta=np.where(solution.theta == 0.0, 0.0, solution.theta * sign),
-        information=solution.information * np.outer(sign, sign),
-    )
-
-
-def factor_positions(family: Family) -> IntArray:
-    """Positions (k, q) of the first coefficient of each column of the factors."""
-    return family.index[:, len(family.channels) - len(family.likelihood.effects.features) :]
 
 
 def mean_weights(result: Fitted) -> FloatArray:

@@ -13,12 +13,13 @@ from moestat.base.validate import as_generator
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.data.priors import with_prior
 from moestat.estimation.data.rounding import least_variances, resolution_of
+from moestat.estimation.fit.components import with_positive_factors
 from moestat.estimation.fit.doubts import Doubt, doubts
 from moestat.estimation.fit.ends import ends_of
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.fit.identified import shortest, without_spare_columns
 from moestat.estimation.fit.job import FitJob
-from moestat.estimation.fit.relabel import by_weight, with_positive_factors
+from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.standardise import Standardised, standardise
 from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import HIGHER, SAME_HEIGHT

@@ -41,6 +41,9 @@ class TestResult:
         Degrees of freedom.
     pvalue : float
         Probability of a larger statistic under the hypothesis.
+    other_df : int, optional
+        Degrees of freedom of the other half of a mixture of two chi-square distributions, which a
+        likelihood ratio of a variance has; 0 for the value 0.
     """
 
     __test__ = False  # not a test of pytest's
@@ -49,12 +52,16 @@ class TestResult:
     statistic: float
     df: int
     pvalue: float
+    other_df: int | None = None
 
     def __repr__(self) -> str:
         return f"<TestResult: {self}>"
 
     def __str__(self) -> str:
-        return f"{self.name}: chi2({self.df}) = {self.statistic:.4f}, p = {self.pvalue:.4g}"
+        distribution = f"chi2({self.df})"
+        if self.other_df is not None:
+            distribution = f"half chi2({self.other_df}), half {distribution}"
+        return f"{self.name}: {distribution} = {self.statistic:.4f}, p = {self.pvalue:.4g}"
 
 
 def chi_square(name: str, statistic: float, df: int) -> TestResult:

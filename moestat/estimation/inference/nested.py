@@ -23,6 +23,12 @@ from moestat.estimation.inference.inner_fit import (
     inner_fit,
     llf_at,
 )
+from moestat.estimation.inference.nested_effects import (
+    additional_variances,
+    are_nested_effects,
+    embedded_effects,
+    mixture_ratio,
+)
 from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.constraints import tied_basis
 from moestat.model.joint import likelihood_table
@@ -49,7 +55,11 @@ def lr_test(restricted: Fitted, full: Fitted) -> TestResult:
     Returns
     -------
     TestResult
-        The test; its degrees of freedom are the difference of the numbers of free parameters.
+        The test; its degrees of freedom are the difference of the numbers of free parameters.  If
+        `full` has one random effect more, ``(1 + x | id)`` against ``(1 | id)`` or ``(1 | id)``
+        against none, its variance is 0 under the hypothesis, on the boundary of its range: the
+        distribution is a mixture, half and half, of two chi-square distributions, with these
+        degrees of freedom and one less (Self and Liang 1987; Stram and Lee 1994).
 
     Raises
     ------
@@ -57,6 +67,7 @@ def lr_test(restricted: Fitted, full: Fitted) -> TestResult:
         If the numbers of experts differ (the distribution is then not chi-square, see
         `moestat.bootstrap_lrt`); if the data differ; if the restricted model is not a special case
         of the full one, does not have fewer parameters, or has parameters on bounds that you set;
+        if the fits differ by several variances of random effects, or by one in several experts;
         if a fit is not certified; or if the restricted fit has the larger log-likelihood, so that
         the full fit is not the maximum.
 
@@ -90,6 +101,8 @@ def lr_test(restricted: Fitted, full: Fitted) -> TestResult:
         if not result.certificate.certified:
             raise ValueError(f"{name} is not certified: its log-likelihood is not a maximum")
     check_not_higher(restricted.llf - full.llf, "restricted", "full")
+    if are_nested_effects(restricted, full) and additional_variances(restricted, full):
+        return mixture_ratio(restricted.llf, full.llf, df)
     return likelihood_ratio(restricted.llf, full.llf, df)
 
 
@@ -109,14 +122,17 @@ def check_same_data(small: Fitted, large: Fitted, names: tuple[str, str]) -> Non
         refuse("responses")
     if not np.array_equal(one.weight, two.weight):
         refuse("sample weights")
-    if one.groups is None or two.groups is None:
+    effects = are_nested_effects(small, large)
+    if one.groups is None and effects and large.family.n_experts == 1:
+        same_groups = True  # rows of one expert are independent, in groups or not
+    elif one.groups is None or two.groups is None:
         same_groups = one.groups is two.groups
     else:
         same_groups = np.array_equal(one.groups, two.groups)
     if not same_groups:
         refuse("groups")
     laws = [likelihood_table(result.family.likelihood) for result in (small, large)]
-    if laws[0] != laws[1] and not _are_nested(*laws):
+    if laws[0] != laws[1] and not (effects or _are_nested(*laws)):
         refuse("likelihood")
     offsets = [_offset(result) for result in (small, large)]
     if not np.allclose(*offsets, rtol=HALF_OF_DIGITS, atol=0.0):
@@ -144,10 +160,14 @@ def check_inside(small: Fitted, large: Fitted) -> None:
             f"restricted has parameters on bounds that you set, {names}: the likelihood ratio has"
             " no chi-square distribution there; fix them by fixed="
         )
-    if likelihood_table(small.family.likelihood) != likelihood_table(large.family.likelihood):
+    effects = are_nested_effects(small, large)
+    laws = [likelihood_table(result.family.likelihood) for result in (small, large)]
+    if laws[0] != laws[1] and not effects:
         return
     family = large.family
     theta = _embed(small, large)
+    if effects:
+        theta = embedded_effects(small, large, theta)
     lower, upper = family.box_at(theta)
     given = np.zeros(theta.size, dtype=bool)
     for name in family.given:
@@ -187,11 +207,12 @@ def _embed(small: Fitted, large: Fitted) -> FloatArray:
     blocks = {name: np.zeros(at.shape) for name, at in family.blocks.items()}
     for name in family.logged:
         blocks[name] = np.ones(family.blocks[name].shape)
-    for channel in family.channels:
+    channels = [channel for channel in family.channels if channel.reads is None]
+    for channel in channels:
         intercept = channel.intercept
         if intercept in given and channel.axis is None:
             blocks[intercept] = np.broadcast_to(given[intercept], blocks[intercept].shape).copy()
-    for name in {c.slope for c in family.channels if c.slope is not None} & given.keys():
+    for name in {c.slope for c in channels if c.slope is not None} & given.keys():
         coefficients = np.asarray(given[name])
         blocks[name] = coefficients @ matrix.T
         owner = next(c.intercept for c in family.channels if c.slope == name)

@@ -9,8 +9,8 @@ import numpy as np
 
 from moestat.base.types import Encoded, FloatArray, IntArray, Labels
 from moestat.estimation.data.groups import encoded_rows, grouping_of
+from moestat.estimation.fit.components import factor_index, names_of_effects, random_design
 from moestat.estimation.fit.delta import COMPLEX_STEP, normal_reach
-from moestat.estimation.fit.relabel import factor_positions
 from moestat.estimation.tables import significant
 from moestat.model.family import Family
 from moestat.model.random_effects import factors
@@ -26,6 +26,7 @@ __all__ = [
     "component_cells",
     "effects_of_groups",
     "effects_term",
+    "effect_names",
     "is_factor",
     "laws_of_groups",
     "means_of_groups",
@@ -45,12 +46,6 @@ _AGREEMENT = 1e-6
 square."""
 
 
-def _random_design(family: Family, X: FloatArray) -> FloatArray:
-    """Design (n, q) of the random effects, from inputs (n, d)."""
-    phi = np.column_stack([np.ones(len(X)), X])
-    return phi[:, family.likelihood.effects.positions]
-
-
 def posterior_effects(
     family: Family, theta: FloatArray, data: Data
 ) -> tuple[FloatArray, FloatArray]:
@@ -67,8 +62,8 @@ def posterior_effects(
     grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = (
-        _random_design(family, X),
-        factors(family.likelihood.effects, theta, factor_positions(family)),
+        random_design(family, X),
+        factors(family.likelihood.effects, theta, factor_index(family)),
     )
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     nu = np.exp(eta[:, 1, 0])
@@ -179,7 +174,7 @@ def means_of_groups(
         return np.sum(shares * mean, axis=0)
     u = posterior_effects(family, theta, data)[0]
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
-    return np.sum(shares * _shifted(eta, u, _random_design(family, X), place, known), axis=0)
+    return np.sum(shares * _shifted(eta, u, random_design(family, X), place, known), axis=0)
 
 
 def laws_of_groups(
@@ -190,10 +185,10 @@ def laws_of_groups(
     These are that of the effects given the rows of a known group (k, n), or that of any group, and
     that of a row (k, n).
     """
-    Z, (place, known) = _random_design(family, X), _places(data, labels)
+    Z, (place, known) = random_design(family, X), _places(data, labels)
     u, C = posterior_effects(family, theta, data)
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
-    L = factors(family.likelihood.effects, theta, factor_positions(family))
+    L = factors(family.likelihood.effects, theta, factor_index(family))
     mean = _shifted(eta, u, Z, place, known)
     posterior_variance = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
     spread = np.where(known, posterior_variance, np.sum((Z @ L) ** 2, axis=2))
@@ -202,12 +197,7 @@ def laws_of_groups(
 
 def effect_names(result: Fitted) -> list[str]:
     """Names of the effects: those of the inputs, and "Intercept"."""
-    features = None if result.data is None else result.data.features
-    named = result.family.likelihood.effects.features
-    return [
-        "Intercept" if f == 0 else (f"x[{f - 1}]" if features is None else str(features[f - 1]))
-        for f in named
-    ]
+    return names_of_effects(result.family, None if result.data is None else result.data.features)
 
 
 def effects_term(result: Fitted) -> str:
@@ -273,11 +263,7 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
     family, theta = result.family, np.asarray(result.theta)
-    effects, index, names = (
-        family.likelihood.effects,
-        factor_positions(family),
-        effect_names(result),
-    )
+    effects, index, names = family.likelihood.effects, factor_index(family), effect_names(result)
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
     scale_at = family.index[:, family.first_expert_channel + 1]
