@@ -27,6 +27,8 @@ from moestat.solvers import Certificate, Solution
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.inference.simpler import Simpler
+
 __all__ = ["Fitted", "StandardFit", "objective_of", "warn_and_note"]
 
 
@@ -64,12 +66,17 @@ class Fitted:
     notes: tuple[str, ...] = field(default=(), repr=False)
     prior: Prior | None = field(default=None, repr=False)
     kinds: tuple[str, ...] = field(default=(), repr=False)
+    # the best fit with one expert fewer near this one; None where it was not computed
+    order: Simpler | None = field(default=None, repr=False)
     # the rows of a fit to blocks, or to a source, which methods read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
+    # the table of a fit by formula, whose columns later questions may name
+    table: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
+
     def __getstate__(self) -> dict[str, object]:
         """State of copies in other processes, without the source, which may hold open files."""
-        return {**self.__dict__, "source": None}
+        return {**self.__dict__, "source": None, "table": None}
 
     @property
     def theta(self) -> FloatArray:

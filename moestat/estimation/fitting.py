@@ -19,6 +19,7 @@ from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitted import warn_and_note
 from moestat.estimation.inference.misfit import misfits
+from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.jobs import FitJob
 from moestat.estimation.priors import Prior, as_prior
 from moestat.estimation.progress import reported
@@ -61,6 +62,8 @@ def fit(
     missing: str = "raise",
     resolution: float | Sequence[float] | None = None,
     random: str | Sequence[str | int] | Mapping[str, object] | None = None,
+    cov_type: str = "observed",
+    cov_kwds: Mapping[str, Any] | None = None,
     verbose: bool = False,
     **model: Any,
 ) -> MoEResults:
@@ -150,6 +153,9 @@ def fit(
         "gaussian".  Within expert i its rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any
         covariance matrix ``D_i``; one without correlations is ``random={"terms": "1 + time",
         "covariance": "diagonal"}``.  A list holds "1" and positions or names of inputs.
+    cov_type, cov_kwds : str and mapping, optional
+        Type of the covariance matrix, and further arguments of
+        `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": subjects}``.
     verbose : bool
         Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model
@@ -228,7 +234,19 @@ def fit(
     )
     with reported("fit", verbose, answers=True):
         result = settings.fit(fitted_family, data)
-    return warn_and_note(result, misfits(result))
+    result = with_order(warn_and_note(result, misfits(result)))
+    return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
+
+
+def with_covariance(
+    result: MoEResults, cov_type: str, cov_kwds: Mapping[str, Any] | None
+) -> MoEResults:
+    """The result with standard errors of a type, `MoEResults.get_robustcov_results`."""
+    if cov_kwds is not None and not is_mapping(cov_kwds):
+        raise ValueError(f"cov_kwds must be a mapping such as {{'groups': ...}}, got {short(cov_kwds)}")
+    given = dict(cov_kwds or {})
+    check_keywords("cov_kwds", given, ("groups", "strata", "n_resamples", "rng"))
+    return result.get_robustcov_results(cov_type, **given)
 
 
 @dataclass(frozen=True)

@@ -205,11 +205,35 @@ class Predicting(Fitted):
         """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""
         if given is None:
             return None
+        if isinstance(given, str):
+            given = self._column_named(name, given)
         column = as_column(name, given)
         at = places_of_rows(self.rows, name, len(column.values), index_of(given))
         column = column.at(at)
         column.check_missing(name)
         return column.values
+
+    def _column_named(self, name: str, column: str) -> Any:
+        """A column of the table that a fit by formula was given, all rows passed."""
+        if self.table is None:
+            raise ValueError(
+                f"{name}: names of columns are for results of fit_formula with their table in"
+                f" memory; got {short(column)}, give the label of each row"
+            )
+        names = column_names(self.table)
+        if column not in names:
+            raise ValueError(
+                f"{name}: the table has no column {short(column)}{did_you_mean(column, names)}; it"
+                f" has {listed(names)}"
+            )
+        table = as_table(name, self.table, [column])
+        assert table is not None
+        values = table.columns[0].values
+        if table.index is None:
+            return values
+        import pandas as pd
+
+        return pd.Series(values, table.index)
 
     @property
     def _labels(self) -> list[Any]:

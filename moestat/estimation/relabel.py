@@ -50,7 +50,11 @@ def relabelled(result: MoEResults, order: Sequence[int]) -> MoEResults:
         )
         standard = replace(standard, solution=inner, metric=metric, penalty=penalty)
     outer = _solution(result.family, result.solution, new)
-    return replace(result, solution=outer, standard=standard, robust=robust)
+    fewer = result.order
+    if fewer is not None:
+        at = sorted(new.tolist().index(i) for i in fewer.experts)
+        fewer = replace(fewer, experts=tuple(at))
+    return replace(result, solution=outer, standard=standard, robust=robust, order=fewer)
 
 
 def by_weight(result: MoEResults, share: FloatArray | None = None) -> MoEResults:

@@ -34,6 +34,7 @@ from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.on_source import held_out_on_source
+from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.results import MoEResults
 from moestat.estimation.searching import GrownStarts, search_of
@@ -577,4 +578,4 @@ def _fit_data(
         # As for formulas.
         warnings.simplefilter("ignore", DataWarning)
         result = settings.fit(model.with_experts(size), data)
-        return warn_and_note(result, misfits(result))
+        return with_order(warn_and_note(result, misfits(result)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moestat.estimation.results import MoEResults
 
 
-__all__ = ["Simpler", "simpler"]
+__all__ = ["Simpler", "simpler", "with_order"]
 
 _TRIED = 2
 """Number of candidates that are fitted: those with the highest likelihood before the fit."""
@@ -96,6 +96,14 @@ def simpler(result: MoEResults) -> Simpler | None:
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.log_likelihood - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
+
+
+def with_order(result: MoEResults) -> MoEResults:
+    """The result with its comparison with one expert fewer, which summaries and tests mention."""
+    stopped = "InterruptedWarning" in result.kinds
+    if result.prior is not None or not result.has_rows or stopped:
+        return result
+    return replace(result, order=simpler(result))
 
 
 def _height(result: MoEResults) -> float:
