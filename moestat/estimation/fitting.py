@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import Seed, TableLike
-from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
+from moestat.base.validate import (
+    as_generator,
+    check_keywords,
+    check_kind,
+    is_mapping,
+    is_sequence,
+    positive_int,
+    short,
+)
 from moestat.estimation.batches import finish, threads_of
 from moestat.estimation.data import Data, check_options, read_data
 from moestat.estimation.fitted import warn_and_note
@@ -243,7 +251,9 @@ def with_covariance(
 ) -> MoEResults:
     """The result with standard errors of a type, `MoEResults.get_robustcov_results`."""
     if cov_kwds is not None and not is_mapping(cov_kwds):
-        raise ValueError(f"cov_kwds must be a mapping such as {{'groups': ...}}, got {short(cov_kwds)}")
+        raise ValueError(
+            f"cov_kwds must be a mapping such as {{'groups': ...}}, got {short(cov_kwds)}"
+        )
     given = dict(cov_kwds or {})
     check_keywords("cov_kwds", given, ("groups", "strata", "n_resamples", "rng"))
     return result.get_robustcov_results(cov_type, **given)

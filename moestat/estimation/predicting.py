@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.types import Encoded, FloatArray, Labels, Seed, TableLike
-from moestat.base.validate import as_generator, as_numbers, did_you_mean, real_in, short
+from moestat.base.validate import (
+    as_generator,
+    as_numbers,
+    did_you_mean,
+    listed,
+    real_in,
+    short,
+)
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data import Data
 from moestat.estimation.fitted import Fitted
@@ -46,7 +53,13 @@ from moestat.estimation.random_effects import means_of_groups
 from moestat.estimation.reading.formula import UnknownColumnError
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
-from moestat.estimation.reading.table import as_column, check_aligned, index_of
+from moestat.estimation.reading.table import (
+    as_column,
+    as_table,
+    check_aligned,
+    column_names,
+    index_of,
+)
 from moestat.estimation.rows import (
     own_inputs,
     places_of_rows,

@@ -390,6 +390,11 @@ def select(
     check_options(options, select, fit, fit_formula)
     if "n_experts" in options:
         raise ValueError("n_experts: select has k, the numbers of experts to compare")
+    if {"cov_type", "cov_kwds"} & {*options}:
+        raise ValueError(
+            "cov_type: criteria do not depend on it; ask the chosen fit for standard errors,"
+            " select(...).best.get_robustcov_results(...)"
+        )
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
