@@ -194,8 +194,8 @@ def fit(
     ``bounds=F.box``.
 
     If the model is given by name, experts are in descending order of their mean weight over the
-    rows, for every seed.  With a `Family`, with given starts, or with parameters on a bound they
-    stay in the order in which they were found.  `MoEResults.relabel` changes the order.
+    rows, for every seed.  With a `Family`, with given starts, or with parameters of the gate on a
+    bound they stay in the order in which they were found.  `MoEResults.relabel` changes the order.
 
     An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, after
     convergence, with an `InterruptedWarning`.  A second interrupt, or one before any start was

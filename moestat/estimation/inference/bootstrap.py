@@ -24,6 +24,7 @@ from moestat.estimation.inference.resampling import (
     refit,
     reweighted_samples,
 )
+from moestat.estimation.naming import reported_positions
 from moestat.estimation.progress import reported
 from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.tables import labelled, significant
@@ -86,6 +87,8 @@ class BootstrapResult:
     kind: str
     jackknife: Callable[[], FloatArray] = field(repr=False)
     reported: IntArray | None = field(default=None, repr=False)
+    # positions of the parameters that tables show: without those that only say what an expert is
+    shown: IntArray | None = field(default=None, repr=False)
 
     @property
     def interrupted(self) -> bool:
@@ -230,7 +233,9 @@ class BootstrapResult:
     @property
     def _moves(self) -> np.ndarray:
         """Which parameters (P,) are not 0 in the estimate and in all resamples."""
-        return (self.estimate != 0.0) | (np.nan_to_num(self.replicates, nan=1.0) != 0.0).any(axis=0)
+        moves = (np.nan_to_num(self.replicates, nan=1.0) != 0.0).any(axis=0)
+        told = True if self.shown is None else np.isin(np.arange(moves.size), self.shown)
+        return ((self.estimate != 0.0) | moves) & told
 
     def __str__(self) -> str:
         names = [name for name, moves in zip(self.names, self._moves, strict=True) if moves]
@@ -374,6 +379,7 @@ def bootstrap(
         kind=kind,
         jackknife=lambda: _without_each_row(inner),
         reported=result._reported,
+        shown=reported_positions(result.family),
     )
     n_untold = outcome.untold[~known.untold(result._matrix)]
     if np.any(n_untold > _MOST_UNTOLD * len(replicates)):
