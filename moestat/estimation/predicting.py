@@ -244,7 +244,7 @@ class Predicting(Fitted):
         values = table.columns[0].values
         if table.index is None:
             return values
-        import pandas as pd
+        import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
 
         return pd.Series(values, table.index)
 

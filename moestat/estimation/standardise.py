@@ -81,7 +81,7 @@ def _pair_bounds(family: Family, data: Sample) -> dict[str, float]:
                 f" maximum that float64 can find. Leave {parts[r]!r} out, or give what differs"
                 f" in place of it, such as {parts[r]} - {parts[r - 1]}: the model is the same"
             )
-        bounds |= dict.fromkeys(names, 1.0 / np.sqrt(LEAST_VARIANCE * min(share, 1.0)))
+        bounds |= dict.fromkeys(names, float(1.0 / np.sqrt(LEAST_VARIANCE * min(share, 1.0))))
     return bounds
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -14,6 +17,8 @@ import statsmodels.formula.api as smf
 
 import moestat
 from moestat.base.warnings import MisfitWarning
+from moestat.estimation import doubts
+from moestat.estimation.inference import dependence, misfit
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -119,7 +124,7 @@ def test_experts_on_a_bound_have_the_same_order_in_memory_and_on_a_source(tmp_pa
     )
     assert one.certificate.active == two.certificate.active
     np.testing.assert_allclose(one.theta, two.theta, rtol=1e-5, atol=1e-6)
-    assert np.all(np.diff(one.responsibilities.mean()) < 0)
+    assert np.all(np.diff(np.asarray(one.responsibilities).mean(axis=0)) < 0)
 
 
 def test_refusals_say_the_true_reason_first(tmp_path):
@@ -141,5 +146,32 @@ def test_refusals_say_the_true_reason_first(tmp_path):
         fitted.save(tmp_path / "fit.npz")
     finally:
         del GATES._members["mine"]
-    with pytest.raises(ValueError, match="^unknown gate 'mine'.* register it"):
+    with pytest.raises(ValueError, match=r"^unknown gate 'mine'.* register it"):
         moestat.load(tmp_path / "fit.npz")
+
+
+def strings_of(module):
+    """Texts of a module, without its documentation."""
+    tree = ast.parse(inspect.getsource(module))
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if id(node) not in documented:
+                yield node.value
+
+
+@pytest.mark.parametrize("module", [doubts, misfit, dependence], ids=lambda each: each.__name__)
+def test_arguments_and_methods_that_warnings_name_exist(module):
+    """In both calls that fit, or as methods of the result."""
+    own = [
+        {*inspect.signature(call).parameters, *inspect.signature(moestat.family).parameters}
+        for call in (moestat.fit, moestat.fit_formula)
+    ]
+    of_fit = own[0] | own[1]
+    both = own[0] & (own[1] | own[0])  # options of a formula are those of fit
+    texts = list(strings_of(module))
+    arguments = {name for text in texts for name in re.findall(r"\b([a-z_]+)=(?!=)", text)}
+    methods = {name for text in texts for name in re.findall(r"result\.([a-z_]+)\(", text)}
+    assert arguments <= of_fit, arguments - of_fit
+    assert arguments <= both | {"groups"}
+    assert all(hasattr(moestat.estimation.results.MoEResults, name) for name in methods)

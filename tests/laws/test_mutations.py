@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.estimation import data, doubts, estimators, jobs, predicting, results, source_fits
-from moestat.estimation.inference import covariance, misfit, selection, three_step
+from moestat.estimation.inference import covariance, misfit, selection, simpler, three_step
 from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
@@ -46,6 +46,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "a summary makes a fit": (
+        (results.MoEResults, "_order_doubt", property(lambda self: str(simpler.simpler(self)))),
+        Case(NORMAL, "plain"),
+    ),
     "responses of two columns are not checked": (
         (misfit, "_check_dependence", lambda fits: _of_one_column(fits)),
         Case(TRIALS, "plain"),

@@ -100,8 +100,8 @@ def check_same_data(small: MoEResults, large: MoEResults, names: tuple[str, str]
         raise ValueError(f"{names[0]} and {names[1]} must be fits to the same {what}")
 
     one, two = small.rows, large.rows
-    kept = [rows.kept for rows in (one, two)]
-    if all(each is not None for each in kept) and not np.array_equal(*kept):
+    left_out = one.kept is not None and two.kept is not None
+    if left_out and not np.array_equal(np.asarray(one.kept), np.asarray(two.kept)):
         refuse(
             "rows: missing values leave out others; fit both to the rows that are complete for both"
         )
