@@ -155,23 +155,21 @@ def strings_of(module):
     tree = ast.parse(inspect.getsource(module))
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in documented:
-                yield node.value
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in documented:
+            yield node.value
 
 
 @pytest.mark.parametrize("module", [doubts, misfit, dependence], ids=lambda each: each.__name__)
 def test_arguments_and_methods_that_warnings_name_exist(module):
-    """In both calls that fit, or as methods of the result."""
-    own = [
-        {*inspect.signature(call).parameters, *inspect.signature(moestat.family).parameters}
-        for call in (moestat.fit, moestat.fit_formula)
-    ]
-    of_fit = own[0] | own[1]
-    both = own[0] & (own[1] | own[0])  # options of a formula are those of fit
+    """Arguments of a fit, which a fit by formula takes, too, or methods of its result."""
+    known = {
+        name
+        for call in (moestat.fit, moestat.fit_formula, moestat.family)
+        for name in inspect.signature(call).parameters
+    }
     texts = list(strings_of(module))
     arguments = {name for text in texts for name in re.findall(r"\b([a-z_]+)=(?!=)", text)}
     methods = {name for text in texts for name in re.findall(r"result\.([a-z_]+)\(", text)}
-    assert arguments <= of_fit, arguments - of_fit
-    assert arguments <= both | {"groups"}
+    assert arguments <= known, arguments - known
     assert all(hasattr(moestat.estimation.results.MoEResults, name) for name in methods)
