@@ -674,7 +674,7 @@ class MoEResults(Pictures):
         The names of the columns and the weights are kept.
         """
         data = None if self.data is None else without_rows(self.data)
-        return replace(self, data=data, source=None, table=None)
+        return replace(self, data=data, source=None, table=None, order=None)
 
     def save(self, path: str | Path) -> None:
         """Save the results, without pickle, in a file that `moestat.load` reads.

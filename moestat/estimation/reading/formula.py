@@ -380,8 +380,8 @@ def _survival(*given: ArrayLike) -> pd.DataFrame:
 
     if len(given) == 3:
         raise ValueError(
-            "Surv(start, stop, event): times of entry (start-stop rows, truncation from the left)"
-            " are not modelled; give Surv(time, event), one row for each subject"
+            "Surv(start, stop, event): times of entry are not modelled (start-stop rows,"
+            " truncation from the left); give Surv(time, event), one row for each subject"
         )
     if len(given) != 2:
         raise ValueError(
