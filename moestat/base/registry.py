@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, signature
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -18,6 +18,15 @@ class _Named(Protocol):
 
 T = TypeVar("T", bound=_Named)
 R = TypeVar("R")
+
+
+_PLAIN: dict[str, Callable[[object], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "tuple": lambda value: isinstance(value, tuple),
+    "Callable": callable,
+}
+"""Types of fields of members that are checked, by the beginning of their annotations."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -68,11 +77,35 @@ class Registry(Mapping[str, T], Generic[T]):
         return type(next(iter(self._members.values())))
 
     def register(self, member: T) -> T:
-        """Add `member` under its own name, unless that is taken, and hand it back."""
+        """Add `member` under its own name, unless that is taken, and hand it back.
+
+        A member has the type of the others, and its fields have theirs.
+        """
+        self._check(member)
         if member.name in self._members:
             raise ValueError(f"{self.kind} {member.name!r} is registered already")
         self._members[member.name] = member
         return member
+
+    def _check(self, member: T) -> None:
+        """Raise unless the member is of the type of the others, with fields of their types."""
+        if not isinstance(getattr(member, "name", None), str) or not member.name:
+            raise ValueError(f"register: a {self.kind} needs a name, a word; got {short(member)}")
+        if not self._members or not is_dataclass(self.member_type):
+            return
+        if not isinstance(member, self.member_type):
+            raise ValueError(
+                f"register: a {self.kind} must be a {self.member_type.__name__}, got"
+                f" {short(member)}"
+            )
+        for each in fields(self.member_type):
+            value, kind = getattr(member, each.name), str(each.type)
+            check = next((c for start, c in _PLAIN.items() if kind.split("[")[0] == start), None)
+            if check is not None and "|" not in kind.split("]")[-1] and not check(value):
+                raise ValueError(
+                    f"register: {each.name} of the {self.kind} {member.name!r} must be of the type"
+                    f" {kind}, got {short(value)}"
+                )
 
     def __getitem__(self, name: str) -> T:
         try:

@@ -13,6 +13,7 @@ import numpy as np
 
 from moestat.base.files import replacing
 from moestat.base.memory import MEBIBYTE
+from moestat.base.registry import UnknownNameError
 from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
 
@@ -79,6 +80,11 @@ def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_
         if head["format"] != _FORMAT:
             raise ValueError(f"its format is {head['format']!r}, not {_FORMAT!r}")
         return _restore(head["record"], arrays, {cls.__name__: cls for cls in classes})
+    except UnknownNameError as error:
+        raise ValueError(
+            f"{error}. {path} holds a result that needs it: register it, as where the result was"
+            " saved, and load again"
+        ) from None
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} does not hold a record of moestat: {error}") from None
 

@@ -227,3 +227,29 @@ def test_an_expert_on_one_row_is_no_maximum(iris):
     fitted = moestat.fit_formula(model, iris, law("VVV"), n_experts=2, rng=0)
     assert not fitted.certificate.collapsed
     assert fitted.predict(which="gate").min().min() > 0.1
+
+
+@pytest.mark.parametrize("covariance", ["VVV", "EEE"])
+@pytest.mark.parametrize(("k", "size"), [(1, 1e-2), (1, 1e-3), (1, 1e-4), (2, 1e-2), (2, 1e-3)])
+def test_nearly_equal_responses_have_the_maximum_of_their_difference(covariance, k, size):
+    """An affine map of the responses: the same model, with a density less by log of its size."""
+    rng = np.random.default_rng(13)
+    base, e = rng.normal(size=300) + 4 * (np.arange(300) < 120), rng.normal(size=300)
+    law = {"name": "multivariate-gaussian", "covariance": covariance, "responses": ["a", "b"]}
+    llf = []
+    for second in (base + size * e, e):
+        d = pd.DataFrame({"a": base, "b": second})
+        found = moestat.fit_formula("cbind(a, b) ~ 1", d, law, n_experts=k, rng=0)
+        assert found.certificate.certified
+        assert not {"SeparationWarning", "IdentificationWarning", "BoundWarning"} & {*found.kinds}
+        llf.append(found.llf)
+    assert llf[0] == pytest.approx(llf[1] - 300 * np.log(size), abs=5e-3)
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.0])
+def test_collinear_responses_are_refused_by_name(size):
+    rng = np.random.default_rng(1)
+    d = pd.DataFrame({"a": rng.normal(size=100), "c": rng.normal(size=100)})
+    d["b"] = 2 * d.a - d.c + size * rng.normal(size=100)
+    with pytest.raises(ValueError, match="response 'b' is a linear function of a, c"):
+        moestat.fit_formula("cbind(a, c, b) ~ 1", d, "multivariate-gaussian", n_experts=1)

@@ -8,6 +8,7 @@ from tests.laws import (
     misfit,
     readers,
     restricted,
+    summaries,
     tables,
     trials,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "misfit",
     "readers",
     "restricted",
+    "summaries",
     "tables",
     "trials",
 ]

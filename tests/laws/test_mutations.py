@@ -12,7 +12,7 @@ from moestat.estimation.fit import doubts
 from moestat.estimation.fit import job as jobs
 from moestat.estimation.fitting import estimators
 from moestat.estimation.fitting import fit_source as source_fits
-from moestat.estimation.inference import covariance, misfit, three_step
+from moestat.estimation.inference import covariance, misfit, simpler, three_step
 from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
@@ -52,6 +52,10 @@ def swapped(found):
 
 
 MUTATIONS = {
+    "a summary makes a fit": (
+        (results.MoEResults, "_order_doubt", property(lambda self: str(simpler.simpler(self)))),
+        Case(NORMAL, "plain"),
+    ),
     "responses of two columns are not checked": (
         (misfit, "_check_dependence", lambda fits: _of_one_column(fits)),
         Case(TRIALS, "plain"),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray, Labels, TableLike
+from moestat.base.validate import did_you_mean, listed, short
 from moestat.base.warnings import LimitWarning, SeparationWarning, warn_caller
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows, posterior_of_rows
@@ -21,8 +22,9 @@ from moestat.estimation.data.rows import own_inputs, places_of_rows, read_new_in
 from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.fit.ends import Ends
 from moestat.estimation.fit.identified import Identified, identified
+from moestat.estimation.fit.one_fewer import Simpler
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.reading.table import as_column, index_of
+from moestat.estimation.reading.table import as_column, as_table, column_names, index_of
 from moestat.estimation.search.modes import ModeSearch
 from moestat.estimation.tables import labelled
 from moestat.model.family import Family
@@ -33,6 +35,7 @@ from moestat.solvers import Certificate, Solution
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["Fitted", "StandardFit", "objective_of", "warn_and_note"]
 
@@ -73,12 +76,17 @@ class Fitted:
     kinds: tuple[str, ...] = field(default=(), repr=False)
     # where the search ended, if it was one for posterior modes
     seen: Ends | None = field(default=None, repr=False)
+    # the best fit with one expert fewer near this one; None where it was not computed
+    order: Simpler | None = field(default=None, repr=False)
     # the rows of a fit to blocks, or to a source, which methods read again
     source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
 
+    # the table of a fit by formula, whose columns later questions may name
+    table: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
+
     def __getstate__(self) -> dict[str, object]:
         """State of copies in other processes, without the source, which may hold open files."""
-        return {**self.__dict__, "source": None}
+        return {**self.__dict__, "source": None, "table": None}
 
     @property
     def theta(self) -> FloatArray:
@@ -427,11 +435,35 @@ class Fitted:
         """Labels (n,) of the rows of the fit, from labels of these rows or of all rows passed."""
         if given is None:
             return None
+        if isinstance(given, str):
+            given = self._column_named(name, given)
         column = as_column(name, given)
         at = places_of_rows(self.rows, name, len(column.values), index_of(given))
         column = column.at(at)
         column.check_missing(name)
         return column.values
+
+    def _column_named(self, name: str, column: str) -> Any:
+        """A column of the table that a fit by formula was given, all rows passed."""
+        if self.table is None:
+            raise ValueError(
+                f"{name}: names of columns are for results of fit_formula with their table in"
+                f" memory; got {short(column)}, give the label of each row"
+            )
+        names = column_names(self.table)
+        if column not in names:
+            raise ValueError(
+                f"{name}: the table has no column {short(column)}{did_you_mean(column, names)}; it"
+                f" has {listed(names)}"
+            )
+        table = as_table(name, self.table, [column])
+        assert table is not None
+        values = table.columns[0].values
+        if table.index is None:
+            return values
+        import pandas as pd  # pyright: ignore[reportMissingTypeStubs]
+
+        return pd.Series(values, table.index)
 
     @property
     def _labels(self) -> list[Any]:

@@ -140,6 +140,10 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
     unit = family.units(theta)
     gaps = gap_places(family)
     unit[gaps] = np.exp(-theta[gaps])
+    for names in filter(None, family.likelihood.pairs.values()):
+        # A dependence w of two responses moves their correlation by its relative change.
+        at = np.array([np.ravel(family.blocks[name]) for name in names]).reshape(len(names), -1)
+        unit[at] = np.sqrt(1.0 + np.sum(theta[at] ** 2, axis=0))
     metric = np.zeros((family.n_params, family.n_params))
     for (_, c), first in np.ndenumerate(family.index):
         if family.n_experts == 1 and family.gate.normalised and c < family.first_expert_channel:

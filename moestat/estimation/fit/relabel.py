@@ -49,17 +49,26 @@ def relabelled(result: _Result, order: Sequence[int]) -> _Result:
         )
         standard = replace(standard, solution=inner, metric=metric, penalty=penalty)
     outer = _solution(result.family, result.solution, new)
-    return replace(result, solution=outer, standard=standard, robust=robust)
+    fewer = result.order
+    if fewer is not None:
+        at = sorted(new.tolist().index(i) for i in fewer.experts)
+        fewer = replace(fewer, experts=tuple(at))
+    return replace(result, solution=outer, standard=standard, robust=robust, order=fewer)
 
 
 def by_weight(result: _Result, share: FloatArray | None = None) -> _Result:
     """The fit with its experts in descending order of their mean weight `share` (k,).
 
     By default that is computed from the rows of the fit.  A fit whose experts are told apart, or
-    with parameters on a bound, stays as it is.
+    with parameters of the gate on a bound, stays as it is.
     """
     family, certificate = result.family, result.certificate
-    if family.n_experts == 1 or certificate.active or certificate.kinks or not _alike(family):
+    if family.n_experts == 1 or certificate.kinks or not _alike(family):
+        return result
+    # With another reference coefficients of the gate would leave their bounds.
+    channels = family.channels[family.first_expert_channel :]
+    own = {name for c in channels for name in (c.intercept, c.slope, c.products)}
+    if any(name.removeprefix("log ").split("[")[0] not in own for name in certificate.active):
         return result
     order = np.argsort(-(mean_weights(result) if share is None else share), kind="stable")
     if np.array_equal(order, np.arange(order.size)):
@@ -104,7 +113,9 @@ def _solution(family: Family, solution: Solution, order: IntArray) -> Solution:
     place: dict[str, str] = {names[old]: names[new] for new, old in enumerate(at)}
     certificate = replace(
         solution.certificate,
-        active=tuple(place.get(name, name) for name in solution.certificate.active),
+        active=tuple(
+            sorted((place.get(name, name) for name in solution.certificate.active), key=names.index)
+        ),
         collapsed=tuple(sorted(order.tolist().index(i) for i in solution.certificate.collapsed)),
     )
     theta = family.pin(solution.theta[at])

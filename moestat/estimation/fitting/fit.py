@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import Seed, TableLike
-from moestat.base.validate import as_generator, check_kind, is_sequence, positive_int, short
+from moestat.base.validate import (
+    as_generator,
+    check_keywords,
+    check_kind,
+    is_mapping,
+    is_sequence,
+    positive_int,
+    short,
+)
 from moestat.estimation.data.data import Data, check_options, read_data
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.fit.batches import finish, threads_of
@@ -22,6 +30,7 @@ from moestat.estimation.fit.fitted import warn_and_note
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.inference.misfit import misfits
+from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import Columns
@@ -62,6 +71,8 @@ def fit(
     missing: str = "raise",
     resolution: float | Sequence[float] | None = None,
     random: str | Sequence[str | int] | Mapping[str, object] | None = None,
+    cov_type: str = "observed",
+    cov_kwds: Mapping[str, Any] | None = None,
     verbose: bool = False,
     **model: Any,
 ) -> MoEResults:
@@ -156,6 +167,9 @@ def fit(
         "gaussian".  Within expert i its rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any
         covariance matrix ``D_i``; one without correlations is ``random={"terms": "1 + time",
         "covariance": "diagonal"}``.  A list holds "1" and positions or names of inputs.
+    cov_type, cov_kwds : str and mapping, optional
+        Type of the covariance matrix, and further arguments of
+        `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": subjects}``.
     verbose : bool
         Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model
@@ -193,8 +207,8 @@ def fit(
     saw, and ``result.at_end(j)`` returns any of them.
 
     If the model is given by name, experts are in descending order of their mean weight over the
-    rows, for every seed.  With a `Family`, with given starts, or with parameters on a bound they
-    stay in the order in which they were found.  `MoEResults.relabel` changes the order.
+    rows, for every seed.  With a `Family`, with given starts, or with parameters of the gate on a
+    bound they stay in the order in which they were found.  `MoEResults.relabel` changes the order.
 
     An interrupt (Ctrl-C) ends the search: the result is the best of the starts so far, after
     convergence, with an `InterruptedWarning`.  A second interrupt, or one before any start was
@@ -251,7 +265,21 @@ def fit(
     )
     with reported("fit", verbose, answers=True):
         result = settings.fit(fitted_family, data)
-    return warn_and_note(result, misfits(result))
+    result = with_order(warn_and_note(result, misfits(result)))
+    return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
+
+
+def with_covariance(
+    result: MoEResults, cov_type: str, cov_kwds: Mapping[str, Any] | None
+) -> MoEResults:
+    """The result with standard errors of a type, `MoEResults.get_robustcov_results`."""
+    if cov_kwds is not None and not is_mapping(cov_kwds):
+        raise ValueError(
+            f"cov_kwds must be a mapping such as {{'groups': ...}}, got {short(cov_kwds)}"
+        )
+    given = dict(cov_kwds or {})
+    check_keywords("cov_kwds", given, ("groups", "strata", "n_resamples", "rng"))
+    return result.get_robustcov_results(cov_type, **given)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from moestat.base.door import door
 from moestat.base.validate import is_sequence
 from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
-from moestat.estimation.fitting.fit import fit
+from moestat.estimation.fitting.fit import fit, with_covariance
 from moestat.estimation.fitting.fit_source import (
     SharedSource,
     columns_of_source,
@@ -53,6 +53,8 @@ def fit_formula(
     missing: str = "raise",
     scope: Mapping[str, object] | None = None,
     resume: str | Path | None = None,
+    cov_type: str = "observed",
+    cov_kwds: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> MoEResults:
     """Fit a mixture of experts that a formula describes, by maximum likelihood.
@@ -108,6 +110,10 @@ def fit_formula(
     resume : str or Path, optional
         Of a source: the file that keeps the best points after each pass, see `moestat.fit_blocks`.
         If the fit ends early, the same call begins there.
+    cov_type, cov_kwds : str and mapping, optional
+        Type of the covariance matrix, and further arguments of
+        `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": "subject"}``, the name of
+        a column.
     **options
         Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
         ``n_starts``, ``rng`` and so on.
@@ -158,7 +164,8 @@ def fit_formula(
     source, n_experts = source_of(data), count_of(formula, n_experts)
     if source is not None:
         known = signature(fit).parameters
-        return fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+        result = fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+        return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
     if resume is not None:
         raise ValueError(
             "resume: available only for sources that are read in parts; got data in memory"
@@ -166,7 +173,9 @@ def fit_formula(
     inputs, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
     result = fit(family, inputs, y, n_experts=n_experts, **given)
     assert result.data is not None
-    return replace(result, data=replace(result.data, **fields_of_data))
+    held = data.data if isinstance(data, SharedTable) else data
+    result = replace(result, data=replace(result.data, **fields_of_data), table=held)
+    return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import FewRowsWarning, warn_caller
 from moestat.estimation.data.groups import grouped_labels
+from moestat.estimation.data.naming import reported_positions
 from moestat.estimation.inference.alignment import align
 from moestat.estimation.inference.covariance import rows_of_scores
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
@@ -86,6 +87,8 @@ class BootstrapResult:
     kind: str
     jackknife: Callable[[], FloatArray] = field(repr=False)
     reported: IntArray | None = field(default=None, repr=False)
+    # positions of the parameters that tables show: without those that only say what an expert is
+    shown: IntArray | None = field(default=None, repr=False)
 
     @property
     def interrupted(self) -> bool:
@@ -230,7 +233,9 @@ class BootstrapResult:
     @property
     def _moves(self) -> np.ndarray:
         """Which parameters (P,) are not 0 in the estimate and in all resamples."""
-        return (self.estimate != 0.0) | (np.nan_to_num(self.replicates, nan=1.0) != 0.0).any(axis=0)
+        moves = (np.nan_to_num(self.replicates, nan=1.0) != 0.0).any(axis=0)
+        told = True if self.shown is None else np.isin(np.arange(moves.size), self.shown)
+        return ((self.estimate != 0.0) | moves) & told
 
     def __str__(self) -> str:
         names = [name for name, moves in zip(self.names, self._moves, strict=True) if moves]
@@ -374,6 +379,7 @@ def bootstrap(
         kind=kind,
         jackknife=lambda: _without_each_row(inner),
         reported=result._reported,
+        shown=reported_positions(result.family),
     )
     n_untold = outcome.untold[~known.untold(result._matrix)]
     if np.any(n_untold > _MOST_UNTOLD * len(replicates)):

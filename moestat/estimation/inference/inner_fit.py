@@ -91,15 +91,16 @@ class InnerFit:
         """Minus the log-likelihood."""
         return self.problem.evaluate(Request(Objective.VALUE, theta)).value
 
-    def off_limits(self, start: FloatArray) -> FloatArray:
+    def off_limits(self, start: FloatArray, fixed: np.ndarray) -> FloatArray:
         """A start (P,) with shapes elsewhere in their ranges, where the likelihood is higher.
 
         The likelihood is flat near a limit, where derivatives do not lead back: each shape is
-        looked up along its range, the others as they are.
+        looked up along its range, the others as they are; not those that a restriction has
+        `fixed` (P,).
         """
         lower, upper = self.family.box_at(start)
         at, best = start.copy(), self._height(start)
-        for j in self._shapes:
+        for j in self._shapes[~fixed[self._shapes]]:
             for value in np.linspace(lower[j], upper[j], _LOOKS):
                 trial = at.copy()
                 trial[j] = value
@@ -107,11 +108,11 @@ class InnerFit:
                     at, best = trial, height
         return at
 
-    def at_limits(self, start: FloatArray) -> FloatArray:
-        """The point (P,) with each shape on its limit where this costs nothing."""
+    def at_limits(self, start: FloatArray, fixed: np.ndarray) -> FloatArray:
+        """The point (P,) with each shape that is not fixed on its limit, if it costs nothing."""
         lower, upper = self.family.box_at(start)
         at, best = start.copy(), self._height(start)
-        for j in self._shapes:
+        for j in self._shapes[~fixed[self._shapes]]:
             for value in (lower[j], upper[j]):
                 trial = at.copy()
                 trial[j] = value

@@ -156,14 +156,15 @@ def misfits_in(result: Fitted, rows: Data, sizes: FloatArray | None = None) -> l
         used = np.sort(np.random.default_rng(0).choice(used, ALARM.rows, replace=False))
     if used.size < len(rows.y):
         sampled = rows.at(used)
+    fits = _responses_of(result, sampled)
+    kinds = [each for fit in fits for each in _check_kind(fit)]
     scales = result.family.likelihood.scales
     if any(scale in name for scale in scales for name in result.certificate.active):
-        return list(_check_experts(result, rows, sizes))
-    fits = _responses_of(result, sampled)
+        return [*kinds, *_check_experts(result, rows, sizes)]
     whole = _is_table_of_counts(rows, result.family)
     counted = _responses_of(result, _one_by_one(rows)) if whole else fits
     with np.errstate(all="ignore"):
-        misfits = [each for fit in counted for each in _check_responses(fit)]
+        misfits = [*kinds, *(each for fit in counted for each in _check_responses(fit))]
         misfits += _check_experts(result, rows, sizes)
         if rows.groups is None:
             misfits += _check_dependence(fits)
@@ -210,19 +211,36 @@ def _one_by_one(rows: Data) -> Data:
     return replace(each, weight=np.ones(each.weight.size))
 
 
+def _check_kind(fit: _Checked) -> Iterator[Misfit]:
+    """That real responses look like classes or counts, and which likelihoods describe these."""
+    if not fit.is_real or fit.family.likelihood.effects is not None:
+        return
+    values, rows = np.unique(fit.points), len(fit.points)
+    whole = values.size > 0 and bool(np.all(values == np.round(values)))
+    counts = whole and values[0] in (0.0, 1.0) and values.size * ALARM.enough < rows
+    if not counts and not values.size <= FEW_LEVELS < rows / ALARM.enough:
+        return
+    if values.size == 2:
+        yes = " ('binomial' if these are 0 and 1)" * (values.tolist() == [0.0, 1.0])
+        kind = f"they look like two classes: use family='multinomial'{yes}"
+    elif counts:
+        kind = "they look like counts: use family='poisson', or 'ordinal' for classes in order"
+    else:
+        kind = "they may be counts, or classes in order ('ordinal')"
+    yield (
+        MisfitWarning,
+        f"{fit.name} takes only {values.size} values, which no continuous distribution describes:"
+        f" {kind}",
+    )
+
+
 def _check_responses(fit: _Checked) -> Iterator[Misfit]:
     """Warnings that each row's response gives by itself."""
     if fit.family.likelihood.support is not None or fit.family.likelihood.effects is not None:
         return  # with random effects residuals of rows depend on each other
     if fit.is_real:
-        values = np.unique(fit.points)
-        if values.size <= FEW_LEVELS < len(fit.points) / ALARM.enough:
-            yield (
-                MisfitWarning,
-                f"{fit.name} takes only {values.size} values, which no continuous distribution"
-                " describes: they may be counts, or classes in order ('ordinal')",
-            )
-            return
+        if any(_check_kind(fit)):
+            return  # said already
         spikes = list(_find_spikes(fit)) if np.ndim(fit.y) == 1 else []
         yield from spikes
         if spikes:

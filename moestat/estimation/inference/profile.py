@@ -256,7 +256,7 @@ def _find_interval(
             if not begins:
                 return -1.0  # the box ends before the likelihood falls
             begin = min(begins, key=lambda at: objective(at)[0])
-            inside = inner.off_limits(begin)
+            inside = inner.off_limits(begin, row != 0.0)
             ends = [
                 minimise(objective, at, free, row[None], lower, upper, tied)
                 for at in [begin, inside][: 1 + bool(np.any(inside != begin))]

@@ -164,13 +164,14 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
         -spread @ np.linalg.solve(rows @ spread, gap),
         -rows.T @ np.linalg.solve(rows @ rows.T, gap),
     ]
+    fixed = np.any(rows != 0.0, axis=0)
     limits = {"lower": lower, "upper": upper, "tied": tied, "may_rest": inner.own_bounds}
     search = partial(minimise, objective, free=free, rows=rows, **limits)
 
     def climb(start: FloatArray) -> tuple[FloatArray, float, bool]:
         """The end of a search; where it came near a limit, that on the limit."""
         end = search(start)
-        if not end[2] and np.any((on_limit := inner.at_limits(end[0])) != end[0]):
+        if not end[2] and np.any((on_limit := inner.at_limits(end[0], fixed)) != end[0]):
             end = min(end, search(on_limit), key=lambda one: (not one[2], one[1]))
         return end
 
@@ -178,14 +179,14 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
         np.clip(inner.theta + move, lower, upper)
         for move in to_constraints[: inner.family.n_experts]
     ]
-    inside = [inner.off_limits(at) for at in begins]
+    inside = [inner.off_limits(at, fixed) for at in begins]
     begins += [one for one, at in zip(inside, begins, strict=True) if np.any(one != at)]
     ends = [climb(at) for at in begins]
     if inner.family.n_experts > 1:
         end = (inner.theta, np.inf, False)
         for _ in range(_STAGES):
             end = climb(end[0] + to_constraints[0] / _STAGES)
-        ends += [end, climb(inner.off_limits(end[0]))]
+        ends += [end, climb(inner.off_limits(end[0], fixed))]
     theta, lowest, converged = min(ends, key=lambda end: (not end[2], end[1]))
     llf = result.llf + objective(inner.theta)[0] - lowest
     if not converged:

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.identified import identified_at
+from moestat.estimation.fit.one_fewer import Simpler
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
 from moestat.solvers.problem import Problem
 
-if TYPE_CHECKING:
-    from moestat.estimation.fit.fitted import Fitted
+__all__ = ["Simpler", "simpler", "with_order"]
 
-
-__all__ = ["Simpler", "simpler"]
+_Result = TypeVar("_Result", bound=Fitted)
 
 _TRIED = 2
 """Number of candidates that are fitted: those with the highest likelihood before the fit."""
-
-
-@dataclass(frozen=True)
-class Simpler:
-    """A fit with one expert fewer.
-
-    Parameters
-    ----------
-    log_likelihood : float
-        Its log-likelihood.
-    gain : float
-        By how much Schwarz's criterion falls, or rises if negative.
-    experts : tuple of int
-        The two experts that became one, or the one that was left out.
-    """
-
-    log_likelihood: float
-    gain: float
-    experts: tuple[int, ...]
-
-    def __str__(self) -> str:
-        if self.gain <= 0.0:
-            return (
-                f"the data distinguish the experts: BIC is higher by {-self.gain:.1f} with one"
-                " expert fewer"
-            )
-        numbers = " and ".join(str(atom + 1) for atom in self.experts)
-        fewer = f"without expert {numbers}"
-        if len(self.experts) > 1:
-            fewer = f"with one expert in place of experts {numbers}"
-        return (
-            f"BIC is lower by {self.gain:.1f} {fewer}. If the true number of experts is"
-            " smaller, the information matrix is singular at the truth and estimates are not"
-            " normally distributed: Wald standard errors, tests and intervals are then not valid."
-            " Use moestat.select or moestat.bootstrap_lrt to choose the number of experts"
-        )
 
 
 def simpler(result: Fitted) -> Simpler | None:
@@ -96,6 +60,14 @@ def simpler(result: Fitted) -> Simpler | None:
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.llf - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
+
+
+def with_order(result: _Result) -> _Result:
+    """The result with its comparison with one expert fewer, which summaries and tests mention."""
+    stopped = "InterruptedWarning" in result.kinds
+    if result.prior is not None or not result.has_rows or stopped:
+        return result
+    return replace(result, order=simpler(result))
 
 
 def _height(result: Fitted) -> float:

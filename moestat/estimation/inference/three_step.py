@@ -437,7 +437,7 @@ def _undetermined(third: _ThirdStep, tables: FloatArray, beta: FloatArray) -> np
         )
     diverge = third.separation(beta, tables)
     if diverge.any():
-        each = np.atleast_1d(diverge.reshape(-1, len(names)).any(axis=0))
+        each = np.any(diverge.reshape(-1, len(names)), axis=0)
         columns = [name for name, one in zip(names[1:], each[1:], strict=True) if one]
         warn_caller(
             "the likelihood of the third step has no finite maximum: the classes are separated by"

@@ -378,6 +378,11 @@ def _survival(*given: ArrayLike) -> pd.DataFrame:
     """``Surv(time, event)`` of R: bounds of responses that are seen, or censored from above."""
     import pandas as pd
 
+    if len(given) == 3:
+        raise ValueError(
+            "Surv(start, stop, event): times of entry are not modelled (start-stop rows,"
+            " truncation from the left); give Surv(time, event), one row for each subject"
+        )
     if len(given) != 2:
         raise ValueError(
             "Surv takes a time and an event, for censoring from above; intervals are"
@@ -447,6 +452,8 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
     except (SyntaxError, TypeError, ValueError) as error:
         reason = error
     text = " ".join(str(reason).split())
+    if own := re.search(r"\[ValueError: (Surv.*)\]$", text):
+        raise ValueError(f"formula: {own[1]}")
     words = [name for name in frame.columns if frame[name].dtype == "category"]
     hints = [
         f"column {name!r} holds words; {hint}"

@@ -103,6 +103,8 @@ class Column:
             raise ValueError(
                 f"{label} must hold numbers, got words or categories ({self.kind})"
                 f"{f' in column{whose}' * bool(whose)}{f'; {hint}' * bool(hint)}"
+                + "; for classes use family='multinomial'"
+                * (label == "y" and not hint)
             )
         if self.categorical:
             first = listed(words, 3)

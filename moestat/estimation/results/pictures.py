@@ -17,6 +17,7 @@ from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.results.criteria import Criteria
 from moestat.estimation.results.summary import Estimate, estimates
 from moestat.model.censoring import bounds_of
+from moestat.solvers.rules import HALF_OF_DIGITS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,15 +152,17 @@ class Pictures(Criteria):
         self,
         ax: Axes | None = None,
         *,
-        feature: int | str = 0,
+        feature: int | str | None = None,
         at: Mapping[str, object] | ArrayLike | None = None,
     ) -> Axes:
         """Plot the gate probability of each expert along one variable.
 
         Parameters
         ----------
-        ax, feature, at
+        ax, at
             As in `plot`; the axes are returned.
+        feature : int or str, optional
+            The variable, as in `plot`; by default the first one along which the gate changes.
 
         Examples
         --------
@@ -169,7 +172,7 @@ class Pictures(Criteria):
         >>> len(result.plot_gate().lines)
         2
         """
-        line = self._along(feature, at)
+        line = self._along_gate(at) if feature is None else self._along(feature, at)
         axes = new_axes() if ax is None else ax
         for i, column in enumerate(self.family.gate_probabilities(self.theta, line.inputs).T):
             axes.plot(line.x, column, color=f"C{i % 10}", label=f"expert {i + 1}")
@@ -177,6 +180,19 @@ class Pictures(Criteria):
         line.label(axes)
         axes.legend(**_SMALL)
         return axes
+
+    def _along_gate(self, at: Mapping[str, object] | ArrayLike | None) -> Along:
+        """The first variable along which gate probabilities change; the first one if none does."""
+        variables = Variables.of(self.rows)
+        first = self._along(0, at)
+        for name in variables.levels:
+            if name in variables.bound:
+                continue
+            line = self._along(name, at)
+            gate = self.family.gate_probabilities(self.theta, line.inputs)
+            if np.ptp(gate, axis=0).max() > HALF_OF_DIGITS:
+                return line
+        return first
 
     @door(ax="Axes | None")
     def plot_posterior(

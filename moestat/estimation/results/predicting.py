@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.types import Encoded, FloatArray, Labels, Seed, TableLike
-from moestat.base.validate import as_generator, as_numbers, did_you_mean, real_in, short
+from moestat.base.validate import (
+    as_generator,
+    as_numbers,
+    did_you_mean,
+    real_in,
+    short,
+)
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import (
@@ -49,7 +55,9 @@ from moestat.estimation.inference.random_effects import means_of_groups
 from moestat.estimation.reading.formula import UnknownColumnError
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import as_columns
-from moestat.estimation.reading.table import check_aligned
+from moestat.estimation.reading.table import (
+    check_aligned,
+)
 from moestat.estimation.results.source_predictions import predict_to
 from moestat.estimation.results.source_rows import at_sample, values_of_source
 from moestat.model.censoring import bounds_of

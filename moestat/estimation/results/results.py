@@ -164,8 +164,8 @@ class MoEResults(Pictures):
             distance from the maximum of the likelihood.
         groups : array_like of shape (n,), or str, optional
             Label of each row's group for "cluster" and "bootstrap", or of its cluster (primary
-            sampling unit) for "survey".  A fit to a source takes the name of a column of it, and
-            reads the rows once more.
+            sampling unit) for "survey".  A fit by formula takes the name of a column of its table,
+            as long as that is in memory; one to a source reads the rows once more.
         strata : array_like of shape (n,), or str, optional
             Label of each row's stratum for "survey", or the name of a column.  The sampling
             weights are the ``sample_weight`` of the fit.  AIC, BIC and likelihood ratios treat
@@ -209,10 +209,7 @@ class MoEResults(Pictures):
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")
-        other = replace(self, cov_type=cov_type, robust=robust)
-        if "simpler" in self.__dict__:
-            other.__dict__["simpler"] = self.simpler
-        return other
+        return replace(self, cov_type=cov_type, robust=robust)
 
     def at_end(self, j: int) -> MoEResults:
         """Return the fit at another end of the search, see `ends`.
@@ -250,17 +247,19 @@ class MoEResults(Pictures):
 
     @cached_property
     def simpler(self) -> Simpler | None:
-        """The best fit with one expert fewer near this one, and its comparison by BIC."""
-        return simpler(self)
+        """The best fit with one expert fewer near this one, and its comparison by BIC.
+
+        `moestat.fit` and `moestat.fit_formula` compute it for data in memory; of other results it
+        is computed now, and summaries, intervals and tests do not mention it.
+        """
+        return simpler(self) if self.order is None else self.order
 
     @property
     def _order_doubt(self) -> str | None:
         """The reason why Wald inference is not valid; None if there is none."""
-        if self.prior is not None:
+        if self.order is None or self.prior is not None:
             return None
-        if not self.has_rows or self.rows.drawn or self.simpler is None:
-            return None
-        return str(self.simpler) if self.simpler.gain > 0.0 else None
+        return str(self.order) if self.order.gain > 0.0 else None
 
     def _warn_of_order(self) -> None:
         doubt = self._order_doubt
@@ -718,7 +717,7 @@ class MoEResults(Pictures):
         The names of the columns and the weights are kept.
         """
         data = None if self.data is None else without_rows(self.data)
-        return replace(self, data=data, source=None)
+        return replace(self, data=data, source=None, table=None, order=None)
 
     def save(self, path: str | Path) -> None:
         """Save the results, without pickle, in a file that `moestat.load` reads.
@@ -854,4 +853,4 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> MoEResults:
     True
     """
     record_types = (MoEResults, Solution, Certificate, Data, StandardFit, Coordinates, DataUnits)
-    return read_record(path, (*record_types, Ends, Prior, Lasso, FormulaInputs), max_bytes)
+    return read_record(path, (*record_types, Ends, Prior, Lasso, FormulaInputs, Simpler), max_bytes)

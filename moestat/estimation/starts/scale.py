@@ -119,6 +119,23 @@ class Scale:
                 centre[r], unit[r] = law.link(max(centre[r], np.finfo(float).tiny)), 1.0
         return centre, unit
 
+    @cached_property
+    def dependences(self) -> dict[str, float]:
+        """Dependence of each response on earlier ones in all rows, by block.
+
+        Row i of the factor of the correlation matrix is in proportion to ``(w_i1, ..., 1)``.  From
+        independent responses a climb to nearly equal ones would be long, along a curved ridge.
+        """
+        if not (pairs := self.problem.family.likelihood.pairs):
+            return {}
+        share = self.problem.data.weight / self.problem.data.weight.sum()
+        _, r = np.linalg.qr((self.places * np.sqrt(share)).T)
+        factor, found = r.T * np.sign(np.diag(r)), {}
+        for i, names in enumerate(pairs.values()):
+            rest = max(abs(float(factor[i, i])), np.finfo(float).eps)
+            found |= {name: float(factor[i, j]) / rest for j, name in enumerate(names)}
+        return found
+
     def centre(self, family: Family) -> FloatArray:
         """Middle of the parameters (P,): places in x, means and logarithms of variances."""
         theta = np.zeros(family.n_params)
@@ -132,6 +149,9 @@ class Scale:
                 theta[first + f] = _EFFECT * deviation[c] / unit
             elif channel.axis is not None:
                 theta[first] = self.inputs[0][channel.axis]
+            elif channel.intercept in self.dependences:
+                w = self.dependences[channel.intercept]
+                theta[first] = np.clip(w, family.lower[first], family.upper[first])
             elif channel.intercept in family.likelihood.shapes:
                 theta[first] = 0.5 * (family.lower[first] + family.upper[first])
             elif channel.log:

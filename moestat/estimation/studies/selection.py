@@ -33,6 +33,7 @@ from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.on_source import held_out_on_source
+from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.search.agreement import GrownStarts, search_of
@@ -389,6 +390,11 @@ def select(
     check_options(options, select, fit, fit_formula)
     if "n_experts" in options:
         raise ValueError("n_experts: select has k, the numbers of experts to compare")
+    if {"cov_type", "cov_kwds"} & {*options}:
+        raise ValueError(
+            "cov_type: criteria do not depend on it; ask the chosen fit for standard errors,"
+            " select(...).best.get_robustcov_results(...)"
+        )
     sizes = sorted({positive_int("k", size) for size in k})
     if not sizes:
         raise ValueError("k must hold at least one number of experts")
@@ -577,4 +583,4 @@ def _fit_data(
         # As for formulas.
         warnings.simplefilter("ignore", DataWarning)
         result = settings.fit(model.with_experts(size), data)
-        return warn_and_note(result, misfits(result))
+        return with_order(warn_and_note(result, misfits(result)))
