@@ -531,9 +531,9 @@ class Fitted:
     def _seen(self) -> Ends:
         if self.seen is None:
             raise ValueError(
-                "ends: known only of fits by the default search to all rows in memory; not of given"
-                " starts, sums of squares, jumps, sources or large samples, which are searched on"
-                " parts of the rows"
+                "ends: known only of fits of several experts by the default search to all rows in"
+                " memory; not of given starts, sums of squares, jumps, sources or large samples,"
+                " which are searched on parts of the rows"
             )
         return self.seen
 

@@ -178,13 +178,9 @@ class ModeSearch:
             return run_starts(wide, points, NEWTON_STEPS, self.threads)
 
         n_experts = family.n_experts
-        if n_experts == 1:
-            # No neighbours; the second climb leads on where a ridge has stopped the first.
-            ends = climb(self.pool.draw(plain, rng))
-            record.add(run_starts(wide, np.array([end.theta for end in ends]), NEWTON_STEPS, 1))
-        for batch in range(self.batches or MODES.batches * n_experts) if n_experts > 1 else ():
+        for batch in range(self.batches or MODES.batches * n_experts):
             record.add(climb(self.pool.draw(plain, rng)))
-            if record.modes:
+            if record.modes and n_experts > 1:
                 neighbours = self._draw_neighbours(plain, part, record.best.end.theta, batch, rng)
                 record.add(climb(neighbours), neighbours=True)
             LOG.info("batch %d: probability of a higher mode %.2f", batch + 1, record.probability)

@@ -50,9 +50,10 @@ class SearchOptions:
             real_in("risk", self.risk, 0.0, 1.0)
 
     def rule(self, family: Family) -> SearchRule:
-        """The search for a family: for modes, if that is asked for and it has the weak prior."""
+        """The search for a family: for modes, if it has several experts and the weak prior."""
         limit = np.inf if self.time_limit is None else self.time_limit
-        if self.maximum == "highest" or not has_weak_prior(family):
+        is_single = family.n_experts == 1
+        if self.maximum == "highest" or is_single or not has_weak_prior(family):
             return search_of(self.n_starts, time_limit=limit, more=self.more, risk=self.risk)
         accepted = MODES.risk if self.risk is None else self.risk
         pool = Pool(self.n_starts or MODES.starts, more=self.more)
