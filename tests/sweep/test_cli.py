@@ -13,6 +13,7 @@ from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
 from moestat.sweep.kinds.fit.cell import data_of
+from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.run.expectation import expect
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.store.lock import exclusive
@@ -251,7 +252,7 @@ def test_export_of_the_data_of_one_cell(fill, tmp_path):
         spec = store.spec
     cell = plan_cells(spec)[0]
     assert invoke("export", path, "--out", out, "--data", cell.key).exit_code == 0
-    X, y, weight = data_of(spec, cell)
+    X, y, weight = data_of(as_fits(spec), cell)
     written = np.loadtxt(out, delimiter=",", skiprows=1)
     assert np.array_equal(written, np.column_stack([X, y, weight]))
     wrong = invoke("export", path, "--out", tmp_path / "data.parquet", "--data", cell.key)
