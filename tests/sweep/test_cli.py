@@ -5,13 +5,17 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from moestat.rates.rate import fit_rate
 from moestat.sweep import create_store, load_spec, open_cells, open_store, parse_spec, run_cells
 from moestat.sweep.cli import app
+from moestat.sweep.kinds.fit.cell import data_of
+from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.run.expectation import expect
+from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.store.lock import exclusive
 from tests.chaos.damage import change_row, flip_field
 from tests.sweep.cells import always_fails, exact_rate
@@ -227,6 +231,33 @@ def test_export_csv_keeps_every_digit(fill, tmp_path):
         explained = {row["column"]: row["description"] for row in csv.DictReader(file)}
     assert list(explained) == list(rows[0])
     assert all(explained.values())
+
+
+def test_export_has_the_seeds_of_each_cell(fill, tmp_path):
+    out = tmp_path / "cells.csv"
+    path = fill()
+    assert invoke("export", path, "--out", out).exit_code == 0
+    with open_store(path) as store:
+        cells = {cell.key: cell for cell in plan_cells(store.spec)}
+    with out.open(newline="") as file:
+        for row in csv.DictReader(file):
+            cell = cells[row["key"]]
+            seeds = str(cell.data_seed), str(cell.fit_seed)
+            assert (row["data_seed"], row["fit_seed"]) == seeds
+
+
+def test_export_of_the_data_of_one_cell(fill, tmp_path):
+    path, out = fill(), tmp_path / "data.csv"
+    with open_store(path) as store:
+        spec = store.spec
+    cell = plan_cells(spec)[0]
+    assert invoke("export", path, "--out", out, "--data", cell.key).exit_code == 0
+    X, y, weight = data_of(as_fits(spec), cell)
+    written = np.loadtxt(out, delimiter=",", skiprows=1)
+    assert np.array_equal(written, np.column_stack([X, y, weight]))
+    wrong = invoke("export", path, "--out", tmp_path / "data.parquet", "--data", cell.key)
+    assert wrong.exit_code == 2
+    assert "--out must end in .csv, got" in wrong.stderr
 
 
 def test_export_parquet(fill, tmp_path):

@@ -138,7 +138,7 @@ def cell(
 
     spec, stored = _spec_and_record(source, key)
     if data is not None:
-        _write_data(spec, key, data)
+        write_data(spec, key, data, "--data")
     logging.basicConfig()
     logging.getLogger(attempt.__module__).setLevel(logging.DEBUG)
     compute = run_cell if stored is None else _computes(stored)
@@ -167,14 +167,17 @@ def _computes(stored: Record) -> Callable[[str, Cell], Record]:
     return confirm_cell
 
 
-def _write_data(spec: AnySpec, key: str, path: Path) -> None:
-    """Write the data of a cell, one row a line: inputs, response, and how often the row occurs."""
+def write_data(spec: AnySpec, key: str, path: Path, option: str) -> int:
+    """Write the data of a cell, one row a line: inputs, response, and how often the row occurs.
+
+    Returns the number of rows; `option` is the one that names the path.
+    """
     from moestat.sweep.kinds.fit.cell import data_of
     from moestat.sweep.kinds.fit.spec import as_fits
     from moestat.sweep.spec.plan import find_cell
 
     if path.suffix != ".csv":
-        raise SweepError(f"--data must end in .csv, got {path.name!r}")
+        raise SweepError(f"{option} must end in .csv, got {path.name!r}")
     X, y, weight = data_of(as_fits(spec, "--data"), find_cell(spec, key))
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
@@ -183,6 +186,7 @@ def _write_data(spec: AnySpec, key: str, path: Path) -> None:
             [*row, value, count]
             for row, value, count in zip(X.tolist(), y.tolist(), weight.tolist(), strict=True)
         )
+    return len(X)
 
 
 def _spec_and_record(source: str, key: str) -> tuple[AnySpec, Record | None]:

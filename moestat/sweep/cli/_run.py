@@ -89,7 +89,7 @@ def run(
 
     Interrupt or kill it at any time: the same command continues it, with the same final results.
     """
-    from moestat.sweep.kinds.fit.box import box_of, doubts_about_boxes
+    from moestat.sweep.kinds.fit.box import doubts_about_boxes
     from moestat.sweep.kinds.fit.spec import Spec, doubts
     from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.run.runner import open_cells
@@ -111,9 +111,6 @@ def run(
     if check and isinstance(loaded, Spec):
         for line in doubts_about_boxes(loaded):
             progress.print(f"warning: {line}", soft_wrap=True, markup=False)
-        for curve in loaded.curves:
-            line = f"box of {curve.name}: {box_of(loaded, curve)}"
-            progress.print(line, soft_wrap=True, markup=False)
     if check:
         _show_expectation(loaded, target, count, as_json)
         return
@@ -145,13 +142,25 @@ def _show_expectation(spec: AnySpec, target: Path, workers: int, as_json: bool) 
     """What the cells without a result will take; nothing is written."""
     from dataclasses import asdict
 
+    from moestat.sweep.kinds.fit.box import box_of
+    from moestat.sweep.kinds.fit.spec import Spec
     from moestat.sweep.run.expectation import expect, expectation_table
 
     expectations = expect(spec, target)
+    boxes = (
+        {curve.name: box_of(spec, curve) for curve in spec.curves}
+        if isinstance(spec, Spec)
+        else dict[str, str]()
+    )
     if as_json:
-        show_json({"title": spec.title, "workers": workers, "curves": [*map(asdict, expectations)]})
-    else:
-        console().print(expectation_table(spec.title, expectations, workers))
+        facts = {"title": spec.title, "workers": workers}
+        curves = [*map(asdict, expectations)]
+        show_json({**facts, "curves": curves, **({"boxes": boxes} if boxes else {})})
+        return
+    terminal = console()
+    terminal.print(expectation_table(spec.title, expectations, workers))
+    for name, box in boxes.items():
+        terminal.print(f"box of {name}: {box}", soft_wrap=True, markup=False)
 
 
 def _executor(name: str, scheduler: str | None, progress: Console) -> Executor:

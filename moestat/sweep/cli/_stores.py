@@ -25,12 +25,26 @@ from moestat.sweep.errors import SweepError
 def export(
     store: StorePath,
     out: Annotated[Path, typer.Option(help="A .csv or .parquet file.")],
+    data_of: Annotated[
+        str | None,
+        typer.Option(
+            "--data", metavar="CELL", help="Write the data that one cell is fitted to, as .csv."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write every cell as one row of a table, and a data dictionary that explains its columns."""
+    """Write every cell as one row of a table, and a data dictionary that explains its columns.
+
+    With --data CELL write the data of that cell instead: inputs, response and weights.
+    """
+    from moestat.sweep.cli._cells import write_data
     from moestat.sweep.store.export import export as write
 
     with reading(store) as opened:
+        if data_of is not None:
+            count = write_data(opened.spec, data_of, out, "--out")
+            answer(as_json, {"rows": count, "data": str(out)}, f"{count} rows: {out}")
+            return
         rows, dictionary = write(opened, out)
     data = {"rows": rows, "table": str(out), "dictionary": str(dictionary)}
     answer(as_json, data, f"{rows} rows: {out}, columns explained in {dictionary}")

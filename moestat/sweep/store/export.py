@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moestat.base.validate import as_path
 from moestat.sweep.errors import SweepError
+from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.store.dictionary import describe
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import Store
@@ -29,7 +30,11 @@ def export(store: Store, path: str | Path) -> tuple[int, Path]:
     write = {".csv": _write_csv, ".parquet": _write_parquet}.get(path.suffix.lower())
     if write is None:
         raise SweepError(f"--out must end in .csv or .parquet, got {path.name!r}")
-    rows = [dict(_flat(record)) for record in store.records()]
+    seeds = _seeds(store)
+    rows = [
+        {**dict(_flat(record)), **seeds.get(record.key, dict.fromkeys(_SEEDS, ""))}
+        for record in store.records()
+    ]
     columns = list(dict.fromkeys(name for row in rows for name in row)) or ["key"]
     dictionary = path.with_name(f"{path.stem}.dictionary.csv")
     explained = [{"column": name, "description": describe(name)} for name in columns]
@@ -39,6 +44,19 @@ def export(store: Store, path: str | Path) -> tuple[int, Path]:
     except OSError as error:
         raise SweepError(f"cannot write {path}: {error.strerror or error}") from None
     return len(rows), dictionary
+
+
+_SEEDS = ("data_seed", "fit_seed")
+
+
+def _seeds(store: Store) -> dict[str, dict[str, str]]:
+    """The seeds of every cell, as text: they have more digits than numbers of tables."""
+    spec = store.spec
+    replicates = {curve.name: spec.most_replicates for curve in spec.curves}
+    return {
+        cell.key: {name: str(getattr(cell, name)) for name in _SEEDS}
+        for cell in plan_cells(spec, replicates)
+    }
 
 
 def _flat(record: Record) -> Iterator[tuple[str, object]]:

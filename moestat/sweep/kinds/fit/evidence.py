@@ -56,7 +56,7 @@ NUMBERS = (
 )
 """Numbers of a certificate that evidence is made of; a dot leads into a mapping."""
 DOUBT = 0.2
-"""Probability of a higher maximum above which an estimate is in doubt: of those below it one in ten
+"""Probability of a higher maximum above which an estimate is in doubt: of those below it one in 25
 has missed its maximum (`benchmarks/sweep_starts.py`)."""
 HALF = 0.5
 """Share of the runs that have to reach the best height for starts to agree."""
