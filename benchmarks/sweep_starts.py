@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from moestat.estimation.maximum import MaximumStarts, covariates
 from results import markdown
 
 from moestat import starts
-from moestat.estimation.batches import fit_jobs
-from moestat.estimation.data import Data
-from moestat.estimation.jobs import FitJob
-from moestat.estimation.maximum import MaximumStarts, covariates
-from moestat.estimation.running import RunningFit
+from moestat.estimation.data.data import Data
+from moestat.estimation.fit.batches import fit_jobs
+from moestat.estimation.fit.job import FitJob
+from moestat.estimation.fit.run import RunningFit
 from moestat.solvers import make_solver
 from moestat.solvers.driver import Cores
 from moestat.sweep.kinds.fit.cell import data_of
