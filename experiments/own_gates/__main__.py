@@ -15,8 +15,8 @@ import typer
 import moestat
 from experiments.folders import FIGURES
 from experiments.own_gates.cases import CASES, truth_of
-from experiments.pages.floors import cells_of
 from experiments.pages.quantiles import FEWEST, quantile_slope
+from moestat.metrics.losses import cell_errors, make_loss, voronoi_terms
 from moestat.sweep.kinds.fit.spec import as_fits
 from moestat.sweep.store.record import DONE
 from moestat.sweep.store.store import open_store
@@ -54,7 +54,7 @@ def main(
     decided = agreed = visible = agreed_visible = 0
     for name in CASES:
         family, truth = truth_of(name)
-        rates = moestat.theory.rates(family, truth, 3, seconds=50.0, progress=True)
+        rates = moestat.theory.rates(family, truth, 3, seconds=30.0, progress=True)
         store = folder / f"own_{name}.sqlite"
         if run and not store.exists():
             _sweep(rates, name, store)
@@ -92,16 +92,21 @@ def _rows(rates: Rates, name: str, store: Path) -> list[tuple[str, bool | None, 
         records = [record for record in opened.records() if record.status == DONE]
         spec = as_fits(opened.spec)
     (curve,) = spec.curves
-    cells = cells_of(spec, curve, records)
+    fitted, target, loss = spec.fitted_family(curve), spec.target(curve), make_loss(curve.loss)
+    cells = []
+    for record in records:
+        measure = fitted.measure(np.array(record.params))
+        terms = voronoi_terms(measure, target, loss)
+        cells += [(record.n, cell) for cell in cell_errors(measure, target, terms)]
     rows: list[tuple[str, bool | None, bool]] = []
     for rate in rates:
         if rate.block == "mass" or rate.cell not in ("1", "2") or not math.isfinite(rate.r):
             continue
-        own = [cell for cell in cells if cell.size == int(rate.cell)]
+        own = [(n, cell) for n, cell in cells if cell.size == int(rate.cell) == 2]
         if len(own) < FEWEST:
             continue
-        n = [cell.n for cell in own]
-        error = [cell.errors[rate.block] for cell in own]
+        n = [n for n, _ in own]
+        error = [cell.errors[rate.block] for _, cell in own]
         rng = np.random.default_rng(0)
         high, middle = (quantile_slope(n, error, level, rng) for level in _LEVELS)
         if high is None or middle is None:

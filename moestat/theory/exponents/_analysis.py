@@ -282,7 +282,11 @@ def _cells_of_several(work: Work, size: int) -> None:
     blocks, cell = blocks_of(family), str(size)
     reason = no_cells(family, found.n_experts)
     if reason:
-        found.rows += [Rate(block, cell, math.nan, NONE, reason) for block in blocks]
+        copied = found.n_experts % family.n_experts == 0
+        if copied:
+            reason += " but by copying all equally often, which is not looked at"
+        status = OPEN if copied else NONE
+        found.rows += [Rate(block, cell, math.nan, status, reason) for block in blocks]
         return
     shared = {p.block for p in found.point.parameters if p.atom < 0} if found.point else set()
     blocks = [block for block in blocks if block not in shared]
