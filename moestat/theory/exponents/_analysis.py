@@ -350,13 +350,12 @@ def _badness(rate: Rate) -> tuple[bool, float, bool]:
 
 
 def _inherit(found: Analysis, cell: str) -> None:
-    """A block that is not identified in cells of one is not in larger ones."""
-    free = {row.block: row for row in found.rows if row.cell == "1" and math.isinf(row.r)}
+    """A block is in larger cells at least as slow as in cells of one."""
+    alone = {row.block: row for row in found.rows if row.cell == "1" and row.r > 1.0}
     for at, row in enumerate(found.rows):
-        if row.cell == cell and row.block in free:
-            found.rows[at] = replace(
-                row, r=math.inf, status=FREE, reason="as in cells of one", at_least=False
-            )
+        one = alone.get(row.block)
+        if row.cell == cell and one is not None and not row.r >= one.r:
+            found.rows[at] = replace(one, cell=cell, reason="as in cells of one")
 
 
 def no_cells(family: Family, n_experts: int) -> str:
