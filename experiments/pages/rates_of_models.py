@@ -131,6 +131,8 @@ def _difference(row: Rate, theorem: float | None, loss: VoronoiLoss) -> str:
         return "finding: the block is not identified at this truth"
     if abs(row.r - theorem) < 0.06 * theorem:
         return "agrees as far as searched" if row.at_least else "agrees"
+    if row.at_least and row.r < theorem:
+        return "not decided: the tool has a lower bound of r"
     if row.r > theorem:
         return "finding: slower than the theorem's bound"
     return "the bound holds and is not sharp here"

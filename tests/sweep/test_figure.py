@@ -123,5 +123,6 @@ def test_axes_and_foot_say_what_is_drawn(summaries):
 
 
 def test_every_loss_has_a_symbol():
-    assert all(loss_symbol(name).startswith(r"$\mathcal{") for name in LOSSES)
+    of_papers = [name for name in LOSSES if name != "block-exponents"]
+    assert all(loss_symbol(name).startswith(r"$\mathcal{") for name in of_papers)
     assert loss_symbol("test loss") == ""

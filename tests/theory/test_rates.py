@@ -169,6 +169,14 @@ def test_certificates_hold_and_a_changed_one_does_not(tmp_path):
     assert all(code != 0 for code in runs[4:])
 
 
+def test_the_kept_certificates_hold():
+    kept = sorted((CHECKER.parents[2] / "figures" / "certificates").glob("*.json"))
+    assert kept
+    out = subprocess.run([sys.executable, CHECKER, *kept], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.count("holds:") == len(kept)
+
+
 def test_the_checker_imports_neither_the_library_nor_numpy():
     asked = "print('numpy' in sys.modules, 'moestat' in sys.modules)"
     code = f"import runpy, sys; runpy.run_path({str(CHECKER)!r}); {asked}"
@@ -277,3 +285,17 @@ def test_a_gate_of_a_nonlinear_function_of_x():
     assert {row.r for row in found if row.cell == "1"} == {1.0}
     assert {row.r for row in found if row.cell == "2" and row.block != "mass"} == {2.0}
     assert {row.status for row in found} == {"certified"}
+
+
+def test_regression_functions_under_a_softmax_gate():
+    family = moestat.family("least-squares", gate="softmax", n_experts=2)
+    blocks = {"beta0": [0.3, 0], "beta1": [1, 0], "a": [2, -1], "b": [0, 1]}
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0)
+    assert {row.r for row in found if row.cell == "1"} == {1.0}
+    assert {found.rate(name, 2).status for name in ("a", "b")} == {"not identified"}
+
+
+def test_several_responses_are_refused():
+    family = moestat.family("multivariate-gaussian", gate="softmax", n_experts=2)
+    with pytest.raises(ValueError, match="rates are for one response of independent rows"):
+        moestat.theory.rates(family, family.typical(rng=0))

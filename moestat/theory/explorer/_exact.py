@@ -1,22 +1,19 @@
 """The same distance in arithmetic of any precision, from the registered functions themselves.
 
-The functions of gates, experts and likelihoods are plain Python that also runs uncompiled.  Here
-they run on numbers of mpmath: every function is copied with its global names bound to the copies
-of what it calls, and those few at the bottom (exponentials, logarithms, roots) to mpmath's.  So
-nothing is written twice, and what the fast path computes from derivatives along a segment is
-compared with plain values of densities at 50 digits.
+The functions of gates, experts and likelihoods are plain Python that also runs uncompiled. Here
+they run on numbers of mpmath, as `moestat.theory.arithmetic` copies them, and what the fast path
+computes from derivatives along a segment is compared with plain values of densities at 50 digits.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, SupportsFloat
 
 import numpy as np
 
 from moestat.kernels.atom import build_atom
+from moestat.theory.arithmetic import copier, mathematics
 from moestat.theory.explorer._model import Deviation, Model
 
 _Atom = tuple[np.ndarray, Any, int]
@@ -131,7 +128,7 @@ class _Exact:
         return np.asarray(joint / gates)
 
 
-def _copier(mp: Any) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def _copier(mp: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A function that copies functions, with all that they call, to the arithmetic of mpmath."""
     one = mp.mpf(1)
     lowest: dict[str, Any] = {
@@ -141,22 +138,5 @@ def _copier(mp: Any) -> Callable[[Callable[..., object]], Callable[..., object]]
         "log": mp.log,
         "log1p_unit": lambda y: mp.log(one + y),
         "log1p_inverse": lambda y: (mp.log(one + y), one / (one + y)),
-        "math": types.SimpleNamespace(sqrt=mp.sqrt, erfc=mp.erfc, inf=mp.inf),
     }
-
-    def inner(value: object) -> object:
-        of_library = isinstance(value, types.FunctionType) and value.__module__.startswith(
-            "moestat"
-        )
-        return copy(value) if of_library else value
-
-    @cache
-    def copy(function: Any) -> Callable[..., object]:
-        known, code = function.__globals__, function.__code__
-        called = (name for name in code.co_names if name in known)
-        names = {name: lowest.get(name) or inner(known[name]) for name in called}
-        cells = tuple(types.CellType(inner(c.cell_contents)) for c in function.__closure__ or ())
-        namespace = known | names
-        return types.FunctionType(code, namespace, function.__name__, function.__defaults__, cells)
-
-    return copy
+    return copier(lowest, mathematics({"sqrt": mp.sqrt, "erfc": mp.erfc}))

@@ -90,6 +90,12 @@ def analyse(
     if not found.first.relations.clear:
         found.notes.append("Ranks are not clear in 96 digits: the inputs hardly vary.")
     _cells_of_one(work, jumps)
+    if jumps:
+        moving = ", ".join(sorted({name for jump in jumps for name in jump.blocks}))
+        found.notes.append(
+            f"Borders between active experts move with {moving}: along such directions the distance"
+            " is of the order of the root of the deviation, r = 1/2, faster than what the rows say."
+        )
     for size in range(2, found.size + 1):
         _cells_of_several(work, size)
     if found.size > 2 and family.n_experts > 1:
@@ -276,7 +282,11 @@ def _cells_of_several(work: Work, size: int) -> None:
     blocks, cell = blocks_of(family), str(size)
     reason = no_cells(family, found.n_experts)
     if reason:
-        found.rows += [Rate(block, cell, math.nan, NONE, reason) for block in blocks]
+        copied = found.n_experts % family.n_experts == 0
+        if copied:
+            reason += " but by copying all equally often, which is not looked at"
+        status = OPEN if copied else NONE
+        found.rows += [Rate(block, cell, math.nan, status, reason) for block in blocks]
         return
     shared = {p.block for p in found.point.parameters if p.atom < 0} if found.point else set()
     blocks = [block for block in blocks if block not in shared]
@@ -286,6 +296,12 @@ def _cells_of_several(work: Work, size: int) -> None:
     if family.has_jumps or work.corners:
         explored_cells(work, size, blocks)
         return
+    if family.is_regression:
+        linear = _linear_blocks(family)
+        reason = "copies under one gate have any means that average to the true one"
+        named = [block for block in blocks if block in linear]
+        found.rows += [Rate(block, cell, math.inf, FREE, reason) for block in named]
+        blocks = [block for block in blocks if block not in linear]
     rows: dict[str, list[Rate]] = {block: [] for block in blocks}
     for j in range(family.n_experts):
         for block, rate in _one_cell(work, size, j, blocks).items():
@@ -294,6 +310,19 @@ def _cells_of_several(work: Work, size: int) -> None:
     for block in blocks:
         found.rows.append(max(rows[block], key=_badness))
     _inherit(found, cell)
+
+
+def _linear_blocks(family: Family) -> set[str]:
+    """Blocks in which the mean of an expert is linear."""
+    if family.expert.block is not None:
+        return set(family.expert.symmetry.linear_in)
+    first, count = family.layout[1], family.layout[2]
+    return {
+        name
+        for channel in family.channels[first : first + count]
+        for name in (channel.intercept, channel.slope)
+        if name is not None
+    }
 
 
 def _mass_row(work: Work, cell: str, rates: Sequence[Rate]) -> None:
@@ -321,19 +350,16 @@ def _badness(rate: Rate) -> tuple[bool, float, bool]:
 
 
 def _inherit(found: Analysis, cell: str) -> None:
-    """A block that is not identified in cells of one is not in larger ones."""
-    free = {row.block: row for row in found.rows if row.cell == "1" and math.isinf(row.r)}
+    """A block is in larger cells at least as slow as in cells of one."""
+    alone = {row.block: row for row in found.rows if row.cell == "1" and row.r > 1.0}
     for at, row in enumerate(found.rows):
-        if row.cell == cell and row.block in free:
-            found.rows[at] = replace(
-                row, r=math.inf, status=FREE, reason="as in cells of one", at_least=False
-            )
+        one = alone.get(row.block)
+        if row.cell == cell and one is not None and not row.r >= one.r:
+            found.rows[at] = replace(one, cell=cell, reason="as in cells of one")
 
 
 def no_cells(family: Family, n_experts: int) -> str:
     """Why there is no measure of more atoms with the truth's density; empty where there is."""
-    if family.is_regression and family.gate.normalised:
-        return "regression functions under a normalised gate are not linear in the measure"
     if family.gate.normalised and family.gate.mass is None:
         return "the gate has no masses: atoms cannot share that of one"
     return ""
@@ -391,6 +417,9 @@ def _one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str,
             )
             continue
         found.ladders.append((cell, block, ladder))
+        if zero_at(ladder):
+            rates[block] = Rate(block, cell, math.inf, FREE, f"{text}, and {zero_at(ladder)}")
+            continue
         ladders.append(ladder)
         r, settled = exponent_of(ladder)
         if block not in rates:

@@ -3,7 +3,8 @@
 With ``N = sum_i m_i u_i`` and ``Z = sum_i m_i w_i``, where u = w f is an atom's weight times its
 density, ``p / p* - 1`` is ``(N - p* Z) / (p* Z)``.  The numerator is linear in the mixing measure:
 it is the integral of ``Phi = u - p* w`` over the atoms.  So derivatives of Phi at the true atoms
-say all about densities near the truth; of a regression function with a raw gate Phi is ``w g``.
+say all about densities near the truth; of a regression function with a raw gate Phi is ``w g``,
+with a normalised one ``w (g - f*)``.
 """
 
 from __future__ import annotations
@@ -271,13 +272,25 @@ class Point:
         return found[0], found[1]
 
     @cached_property
+    def function(self) -> Integers:
+        """The regression function (n,) of a normalised gate at the samples."""
+        pairs = zip(self.shares[0], self.atoms, strict=True)
+        return np.sum([(share * value[0]) >> BITS for share, (_, value) in pairs], axis=0)
+
+    @cached_property
     def functions(self) -> list[Series]:
         """Phi of every true atom, relative to the density, as a series in its channels."""
         base = space(len(self.family.channels), self.order)
         found = []
         for i, (weight, value) in enumerate(self.atoms):
-            if self.family.is_regression:
+            if self.family.is_regression and not self.family.gate.normalised:
                 found.append(product(base, exponential(base, weight), value))
+                continue
+            if self.family.is_regression:
+                change = {**weight, 0: 0 * weight[0]}
+                gap = {**value, 0: value[0] - self.function}
+                part = product(base, exponential(base, change), gap)
+                found.append({k: (self.shares[0][i] * v) >> BITS for k, v in part.items()})
                 continue
             prior, posterior = self.shares[0][i], self.shares[1][i]
             joint = {k: v for k, v in weight.items() if k}

@@ -63,7 +63,8 @@ def rates(
     Raises
     ------
     ValueError
-        If there are fewer fitted experts than true ones, or the truth has the wrong length.
+        If there are fewer fitted experts than true ones, the truth has the wrong length, or a row
+        has several responses, random effects or a likelihood for each expert.
     ImportError
         Without mpmath, extra ``theory``.
 
@@ -96,6 +97,12 @@ def rates(
     if find_spec("mpmath") is None:
         raise ImportError("rates need mpmath: install moestat with the extra 'theory'")
     check_family("model", model)
+    law = model.likelihood
+    several = law.support is None and law.n_responses(model.n_classes) is not None
+    if law.parts or several or law.effects is not None or law.choices is not None:
+        raise ValueError(
+            f"model: rates are for one response of independent rows, not for {law.name!r}"
+        )
     packed = model.pack(truth) if isinstance(truth, Mapping) else truth
     theta = model.pin(as_floats("truth", packed, (model.n_params,)))
     fitted = positive_int("n_experts", model.n_experts + 1 if n_experts is None else n_experts)

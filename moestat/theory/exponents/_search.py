@@ -176,8 +176,13 @@ class _Problem:
         for i, j in enumerate(self.cells):
             eta = point.channels(at.values[i], j)
             weight, value = point.series(eta, point.groups(j), order)
-            if family.is_regression:
+            if family.is_regression and not family.gate.normalised:
                 phi = series_product(base, series_exponential(base, weight), value)
+            elif family.is_regression:
+                change = {**weight, 0: weight[0] - point.atoms[j][0][0] + logs[i]}
+                gap = {**value, 0: value[0] - point.function}
+                part = series_product(base, series_exponential(base, change), gap)
+                phi = {k: (point.shares[0][j] * v) >> BITS for k, v in part.items()}
             else:
                 prior, posterior = point.shares[0][j], point.shares[1][j]
                 w0, v0 = point.atoms[j][0][0], point.atoms[j][1][0]
@@ -193,7 +198,7 @@ class _Problem:
                 }
             pieces.append(phi)
             total = total + phi[0]
-        if family.is_regression:
+        if family.is_regression and not family.gate.normalised:
             total = total - self._truth
         if not slopes:
             return total, None

@@ -63,15 +63,15 @@ def certificates_of(rates: Rates) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Ready for JSON; empty where the blocks use functions that the checker does not have, or
-        corners and jumps that its derivatives do not see.
+        Ready for JSON; empty where the checker cannot follow: functions that it does not have,
+        jumps, several inputs, regression functions under a normalised gate.
     """
     found = rates.analysis
     point, first = found.point, found.first
     family = rates.family
     if point is None or first is None or not _is_elementary(point) or family.has_jumps:
         return []
-    if family.n_features > 1:
+    if family.n_features > 1 or (family.is_regression and family.gate.normalised):
         return []
     records = []
     if not first.relations.dependent:
