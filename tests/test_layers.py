@@ -163,6 +163,52 @@ def test_rooms_inside_import_downward(place, inside):
     assert upward == []
 
 
+def test_estimation_imports_downward_for_types_too():
+    floors = {name: level for level, members in enumerate(ESTIMATION) for name in members}
+    upward = []
+    for name, path in modules().items():
+        if not name.startswith("moestat.estimation."):
+            continue
+        room = name.split(".")[2]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            parts = node.module.split(".")
+            below = parts[2] if parts[:2] == ["moestat", "estimation"] and parts[2:] else room
+            if below != room and floors[below] >= floors[room]:
+                upward.append(f"{name} imports {node.module}")
+    assert upward == []
+
+
+def test_a_fit_does_not_open_all_of_statistics():
+    """What the making of a fit reaches: the rooms up to its own, and few of their files."""
+    found, waiting = set[str](), ["moestat.estimation.fit.run"]
+    while waiting:
+        for target in imports_of(modules()[waiting.pop()]) - found:
+            found.add(target)
+            waiting.append(target)
+    files = {name for name in found if len(name.split(".")) > 3 and ".estimation." in name}
+    rooms = {name.split(".")[2] for name in files}
+    assert rooms <= {"reading", "data", "rows", "starts", "search", "fit"}
+    assert len(files) <= 36
+
+
+def between_rooms() -> str:
+    """A table of the numbers of imports between the rooms of estimation."""
+    rooms = [name for members in ESTIMATION[1:] for name in sorted(members)]
+    lines = [f"{'imports from':>12} " + " ".join(f"{room[:9]:>9}" for room in rooms)]
+    for room in rooms:
+        counts = dict.fromkeys(rooms, 0)
+        for name, path in modules().items():
+            if name.startswith(f"moestat.estimation.{room}."):
+                for target in imports_of(path):
+                    parts = target.split(".")
+                    if parts[1] == "estimation" and len(parts) > 3:
+                        counts[parts[2]] = counts.get(parts[2], 0) + 1
+        lines.append(f"{room:>12} " + " ".join(f"{counts[to] or '':>9}" for to in rooms))
+    return "\n".join(lines)
+
+
 def test_modules_make_no_circle():
     known = {**modules(), **modules(EXPERIMENTS)}
     needs = {name: imported(path, known) - {name} for name, path in known.items()}
@@ -199,3 +245,7 @@ print(*(name for name in {slow} if name in sys.modules))
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+if __name__ == "__main__":
+    print(between_rooms())
