@@ -46,10 +46,10 @@ class Watched(ModeRecord):
         self.trace: list[dict[str, float]] = []
         self.began = time.process_time()
 
-    def add(self, ends: Any, *, neighbours: bool = False) -> None:
+    def add(self, ends: Any, rounds: int = 0) -> None:
         """Enter ends; a batch is over after its neighbours."""
-        super().add(ends, neighbours=neighbours)
-        if neighbours and self.modes:
+        super().add(ends, rounds)
+        if rounds and self.modes:
             self.trace.append(
                 {
                     "hits": self.best.starts,

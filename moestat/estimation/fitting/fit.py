@@ -109,7 +109,7 @@ def fit(
         By default `moestat.estimation.search.modes.ModeSearch`: batches of starts of four kinds and
         neighbours of the best mode, until a higher mode is improbable.
     n_starts : int, optional
-        Number of starts in a batch; four by default.
+        Number of starts in a batch; four by default, twelve in the first.
     time_limit : float, optional
         Seconds after which the fit stops, with an `InterruptedWarning`.  One or two more passes
         compute the certificate, whose status is "time limit" unless a start that has converged is

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -75,16 +75,16 @@ class ModeRecord:
         covariates = 1.0, np.log(self.best.starts + 0.5), np.log1p(self.rounds)
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
 
-    def add(self, ends: Sequence[RunEnd], *, neighbours: bool = False) -> None:
-        """Enter the ends of a batch of starts, or of a round of neighbours of the best mode."""
+    def add(self, ends: Sequence[RunEnd], rounds: int = 0) -> None:
+        """Enter the ends of a batch of starts, or of rounds of neighbours of the best mode."""
         before = self.best.end.height if self.modes else -np.inf
         for end in ends:
             if np.isfinite(end.height):
-                self._enter(end).starts += not neighbours
-        self.starts += 0 if neighbours else len(ends)
+                self._enter(end).starts += not rounds
+        self.starts += 0 if rounds else len(ends)
         self.modes.sort(key=lambda mode: -mode.end.height)
         is_higher = bool(self.modes) and self.best.end.height > before + SAME_HEIGHT
-        self.rounds = 0 if is_higher else self.rounds + neighbours
+        self.rounds = 0 if is_higher else self.rounds + rounds
 
     def _enter(self, end: RunEnd) -> Mode:
         """The mode of this height, which is added if no run has reached it before."""
@@ -102,7 +102,8 @@ class ModeSearch:
     Parameters
     ----------
     pool : Pool
-        The starts of a batch; one of each kind by default.
+        The starts of a batch; one of each kind by default.  The first three batches, which are
+        always needed, run together.
     risk : float
         Largest accepted probability of a higher mode.
     batches : int, optional
@@ -178,12 +179,18 @@ class ModeSearch:
             return run_starts(wide, points, NEWTON_STEPS, self.threads)
 
         n_experts = family.n_experts
-        for batch in range(self.batches or MODES.batches * n_experts):
-            record.add(climb(self.pool.draw(plain, rng)))
+        made, most = 0, self.batches or MODES.batches * n_experts
+        while made < most:
+            together = 1 if made else max(1, min(most, MODES.first // (self.pool.count or 1)))
+            pool = replace(self.pool, count=together * (self.pool.count or 1))
+            record.add(climb(pool.draw(plain, rng)))
             if record.modes and n_experts > 1:
-                neighbours = self._draw_neighbours(plain, part, record.best.end.theta, batch, rng)
-                record.add(climb(neighbours), neighbours=True)
-            LOG.info("batch %d: probability of a higher mode %.2f", batch + 1, record.probability)
+                kinds = (0, 1) if together > 1 else (made % 2,)
+                best = record.best.end.theta
+                neighbours = [self._draw_neighbours(plain, part, best, j, rng) for j in kinds]
+                record.add(climb(np.vstack(neighbours)), rounds=len(kinds))
+            made += together
+            LOG.info("batch %d: probability of a higher mode %.2f", made, record.probability)
             if record.probability <= self.risk or time.monotonic() > deadline or is_late():
                 break
         if wide is not sample:
@@ -199,12 +206,12 @@ class ModeSearch:
         plain: Problem,
         part: Problem,
         theta: FloatArray,
-        batch: int,
+        kind: int,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Points near a mode theta (P,): on resamples, or with one expert replaced, by turns."""
+        """Points near a mode theta (P,): on resamples (kind 0), or with one expert replaced (1)."""
         count = plain.family.n_experts
-        if batch % 2:
+        if kind:
             return draw_moves(plain, theta, count, rng)
         return climb_on_resamples(part, theta, count, rng, MODES.steps, self.threads)
 

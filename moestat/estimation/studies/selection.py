@@ -37,6 +37,7 @@ from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.search.agreement import GrownStarts, search_of
+from moestat.estimation.search.modes import has_weak_prior
 from moestat.estimation.studies.cross_validation import held_out, labels_of
 from moestat.model.family import Family
 
@@ -344,9 +345,9 @@ def select(
 
     Notes
     -----
-    The search for starts also uses the fit with fewer experts: it splits one of its experts, or
-    adds a new one.  There are at most two such searches, and ``certificate.p_higher``, which is for
-    the default search, is None.  Fits by formula are searched as by `moestat.fit_formula`.
+    Each fit is that of `moestat.fit`.  For sums of squares and likelihoods with jumps, which have
+    no weak prior, the search for starts also uses the fit with fewer experts: it splits one of its
+    experts, or adds a new one, in at most two searches.
 
     ``AIC = 2 p - 2 l`` (Akaike 1974), ``BIC = p log n - 2 l`` (Schwarz 1978), ``HQ = 2 p log log n
     - 2 l`` (Hannan and Quinn 1979), ``ICL = BIC + 2 H`` with the entropy H of the assignments
@@ -574,7 +575,8 @@ def _fit_data(
     rng: Seed,
 ) -> MoEResults:
     """A fit to data that have been read."""
-    if before is not None and not set(_SEARCHING) & set(solving):
+    searched = set(_SEARCHING) & set(solving)
+    if before is not None and not searched and not has_weak_prior(model):
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
