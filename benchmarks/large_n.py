@@ -87,7 +87,7 @@ def nothing_sent() -> tuple[int, int]:
 
 def _largest_sum() -> list[int]:
     """A list that will hold the bytes of the largest sum of any pass on workers."""
-    from moestat.estimation.data.rows import sources
+    from moestat.estimation.rows import sources
 
     largest, add = [0], sources.sum_on_workers
 

@@ -75,7 +75,7 @@ def verify(
     --------
     >>> found = verify(["mlmoe.equation-8", "expert-count.theorem-1"])
     >>> [result.verdict for result in found.results]
-    ['misprint', 'proved', 'open']
+    ['misprint', 'proved', 'unsupported']
     """
     began = time.monotonic()
     chosen = _chosen(claims)

@@ -47,8 +47,11 @@ class Registry(Mapping[str, T], Generic[T]):
     ('softmax', False)
     """
 
-    def __init__(self, kind: str, group: str | None = None) -> None:
+    def __init__(
+        self, kind: str, group: str | None = None, placeholder: type | None = None
+    ) -> None:
         self.kind = kind
+        self.placeholder = placeholder
         self._members: dict[str, T] = {}
         self._unread = group
 
@@ -91,7 +94,9 @@ class Registry(Mapping[str, T], Generic[T]):
         """Raise unless the member is of the type of the others, with fields of their types."""
         if not isinstance(getattr(member, "name", None), str) or not member.name:
             raise ValueError(f"register: a {self.kind} needs a name, a word; got {short(member)}")
-        if not self._members or not is_dataclass(self.member_type):
+        # Members that are only named until they are read may be of any type.
+        kinds = {type(each) for each in self._members.values()}
+        if len(kinds) != 1 or self.placeholder in kinds or not is_dataclass(self.member_type):
             return
         if not isinstance(member, self.member_type):
             raise ValueError(

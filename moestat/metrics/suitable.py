@@ -15,7 +15,7 @@ def suitable_losses(family: Family) -> list[str | dict[str, object]]:
     --------
     >>> from moestat import family
     >>> suitable_losses(family("multinomial", gate="sigmoid"))
-    ['D1']
+    ['D1', 'block-exponents']
     >>> suitable_losses(family("multinomial", gate="softmax"))
     ['softmax-D1', 'softmax-D2r']
     """

@@ -89,14 +89,16 @@ class Cores:
         """Answer requests on a pool of threads."""
         threads = self.threads or os.cpu_count() or 1
 
-        def answer(batch: Sequence[tuple[Problem, Request]]) -> Iterable[Value]:
+        def answer(
+            batch: Sequence[tuple[Problem, Request]],
+        ) -> Iterable[Value | np.linalg.LinAlgError]:
             parts = [problem.parts(request) for problem, request in batch]
             tasks = [
                 (*item, rows)
                 for item, row_ranges in zip(batch, parts, strict=True)
                 for rows in row_ranges
             ]
-            sums: dict[int, Value] = {}
+            sums: dict[int, Value | np.linalg.LinAlgError] = {}
             queue = deque(enumerate(tasks))
 
             def evaluate() -> None:
@@ -105,7 +107,10 @@ class Cores:
                         place, (problem, request, rows) = queue.popleft()
                     except IndexError:  # another thread took the last task
                         return
-                    sums[place] = problem.evaluate_part(request, rows)
+                    try:
+                        sums[place] = problem.evaluate_part(request, rows)
+                    except np.linalg.LinAlgError as error:  # ends this run, and not the others
+                        sums[place] = error
 
             work = sum((r.stop - r.start) * _work_of_row(p, request) for p, request, r in tasks)
             helpers = min(threads, len(tasks)) - 1 if work > WORK.thread else 0
@@ -117,7 +122,10 @@ class Cores:
                     helper.result()
             places = iter(range(len(tasks)))
             for (problem, request), row_ranges in zip(batch, parts, strict=True):
-                yield problem.join(request, [sums[next(places)] for _ in row_ranges])
+                found = [sums[next(places)] for _ in row_ranges]
+                errors = [each for each in found if isinstance(each, np.linalg.LinAlgError)]
+                values = [each for each in found if not isinstance(each, np.linalg.LinAlgError)]
+                yield errors[0] if errors else problem.join(request, values)
 
         if threads == 1:
             yield answer
@@ -205,6 +213,9 @@ def attempt(
                         continue
                     answers = answer([(problems[i], request) for i, request in batch])
                     for (i, request), evaluation in zip(batch, answers, strict=True):
+                        if isinstance(evaluation, np.linalg.LinAlgError):
+                            results[i] = evaluation
+                            continue
                         if deadline < np.inf:
                             state = _state(problems[i], request, evaluation)
                             earlier = states.get(i, state)

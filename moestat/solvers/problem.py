@@ -363,8 +363,10 @@ class Problem:
         return sums.prior[:, data.owner], sums.posterior[:, data.owner], log_density
 
 
-Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value]]
-"""Answers a batch of requests, one of each problem at most, in their order."""
+Answer = Callable[[Sequence[tuple[Problem, Request]]], Iterable[Value | np.linalg.LinAlgError]]
+"""Answers a batch of requests, one of each problem at most, in their order.
+
+The answer is an error where a compiled run left the range of float64."""
 
 
 class Target(Protocol):

@@ -315,5 +315,6 @@ def test_a_default_call_ends_near_the_best_known():
     from statsmodels.datasets import engel
 
     table = engel.load_pandas().data
-    result = moestat.fit("gaussian", table[["income"]], table["foodexp"], n_experts=3, rng=0)
+    how = {"n_experts": 3, "maximum": "highest", "rng": 0}
+    result = moestat.fit("gaussian", table[["income"]], table["foodexp"], **how)
     assert result.llf > -1346.28 - 0.2

@@ -351,7 +351,7 @@ def test_a_corrupt_row_group_is_named_and_columns_that_are_not_named_are_not_rea
 def test_a_file_that_changes_between_passes_is_refused(how, frame, tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path)
-    from moestat.estimation.fitting.fit import fit_source as source_fits
+    from moestat.estimation.fitting import fit_source as source_fits
 
     survey = source_fits._survey
 

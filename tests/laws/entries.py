@@ -146,7 +146,7 @@ def estimators_are_fits(case: Case) -> Iterator[Cell]:
     rows = case.rows
     estimator = moestat.MoEClassifier if law_of == "multinomial" else moestat.MoERegressor
     own = {"n_experts": 2, "gate": case.member.gate, "expert": case.member.expert}
-    own |= {"prior": case.arguments["prior"]} if "prior" in case.arguments else {}
+    own["prior"] = case.arguments.get("prior")
     named = {} if law_of == "multinomial" else {"likelihood": law_of}
     weight = {"sample_weight": rows["w"].to_numpy()} if "weights" in case.options else {}
     X, y = rows[["x", "z"]], response_of(case, rows)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.estimation.data import data
-from moestat.estimation.fit import doubts
+from moestat.estimation.fit import doubts, fitted
 from moestat.estimation.fit import job as jobs
 from moestat.estimation.fitting import estimators
 from moestat.estimation.fitting import fit_source as source_fits
@@ -85,7 +85,7 @@ MUTATIONS = {
         Case(NORMAL, "groups"),
     ),
     "inputs of new rows are swapped": (
-        (predicting, "read_new_inputs", after(predicting.read_new_inputs, swapped)),
+        (fitted, "read_new_inputs", after(fitted.read_new_inputs, swapped)),
         Case(NORMAL, "plain"),
     ),
     "the transformation of the response is forgotten": (
@@ -136,7 +136,7 @@ MUTATIONS = {
         Case(NORMAL, "weights"),
     ),
     "an offset of new rows is forgotten": (
-        (predicting, "read_new_inputs", lambda family, *given: _without_offset(family, given)),
+        (fitted, "read_new_inputs", lambda family, *given: _without_offset(family, given)),
         Case(COUNTS, "offset"),
     ),
     "groups of new rows are those of other rows": (
@@ -170,7 +170,7 @@ MUTATIONS = {
 }
 
 ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
-NEW, FITTED = predicting.read_new_inputs, estimators._MoEEstimator._fit
+NEW, FITTED = fitted.read_new_inputs, estimators._MoEEstimator._fit
 
 
 def _on_any_floor(problem, theta):
@@ -233,7 +233,7 @@ def by_position(rows, name, count, index=None):
 def test_readers_by_position_are_seen(reader, monkeypatch):
     """Each question that takes a column of the rows reads it by the labels."""
     case = Case(NORMAL, "missing")
-    for place, name in ((predicting, "places_of_rows"), (three_step, "places_of_units")):
+    for place, name in ((fitted, "places_of_rows"), (three_step, "places_of_units")):
         monkeypatch.setattr(place, name, by_position)
     cells = judge("columns of rows are read by labels", case)
     assert any(c.verdict == FAILS for c in cells if c.question.split(", ")[0] == reader)

@@ -136,7 +136,7 @@ def test_a_start_on_few_samples_collapses_and_is_not_chosen(gaussian_truth):
 
     family, theta = gaussian_truth("softmax")
     X, y = moestat.sample(family, theta, 400, rng=4, design=MEDIUM)
-    family = moestat.family("gaussian", gate="softmax", bounds={"nu": (1e-5, 1e3)})
+    family = moestat.family("gaussian", gate="softmax")
     alone = moestat.fit(family, X, y, starts=[Spike()], rng=0)
     assert alone.certificate.collapsed == (1,)
     assert not alone.certificate.certified

@@ -54,7 +54,7 @@ def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[Fitte
     >>> X, y = sample(F, [0, 0, 1, -2], n=300, rng=0)
     >>> sets = Data.of(F, X, y), Data.of(F, X[y == 1], y[y == 1])
     >>> good, bad = fit_jobs([FitJob(F, data, rng=0) for data in sets])
-    >>> round(good.log_likelihood), type(bad).__name__
+    >>> round(good.llf), type(bad).__name__
     (-190, 'ValueError')
     """
     execution = target or Cores()

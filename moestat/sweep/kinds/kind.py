@@ -92,7 +92,7 @@ class _Shipped:
     name: str
 
 
-KINDS = Registry[Kind[Any, Any] | _Shipped]("kind of sweep", "moestat.kinds")
+KINDS = Registry[Kind[Any, Any] | _Shipped]("kind of sweep", "moestat.kinds", _Shipped)
 """Kinds by name; `register` takes a `Kind` of your own."""
 
 for _name in ("fit", "network", "training", "inference"):
