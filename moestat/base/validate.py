@@ -241,25 +241,32 @@ _ELSEWHERE = {
     "weights": "sample_weight",
     "freq_weights": "sample_weight",
     "disp": "verbose",
-    "normal": "gaussian",
-    "bernoulli": "multinomial",
-    "logistic": "multinomial",
-    "negbin": "negative-binomial",
+    "linear": "gaussian",
+    "ols": "gaussian",
+    "lm": "gaussian",
+    "probit": "binomial",
+    "cloglog": "binomial",
 }
-"""Names in other packages -> names of the same arguments and families in this one."""
+"""Names in other packages -> names of the same arguments in this one, and of the likelihood whose
+options are meant.  Names with one meaning are the `aliases` of a registry."""
 
 
 class UnknownArgumentError(TypeError, ValueError):
     """An argument that a function does not have."""
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing."""
-    names = list(known)
+def did_you_mean(
+    given: object, known: Iterable[str], aliases: Mapping[str, str] | None = None
+) -> str:
+    """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing.
+
+    For a name that is spelt like one of the `aliases` it is the known name that this stands for.
+    """
+    names, others = list(known), aliases or {}
     if not isinstance(given, str):
         return ""
-    meant = [name for name in (_ELSEWHERE.get(given),) if name in names]
-    meant += get_close_matches(given, names, 1)
+    meant = [name for name in (_ELSEWHERE.get(given.lower()),) if name in names]
+    meant += [others.get(name, name) for name in get_close_matches(given, [*names, *others], 1)]
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
