@@ -123,7 +123,7 @@ class Registry(Mapping[str, T], Generic[T]):
             known = ", ".join(map(repr, self)) + did_you_mean(name, self, self.aliases)
             raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
 
-    def _named_here(self, name: str) -> str:
+    def _named_here(self, name: Any) -> Any:
         """The name of a member that another package calls `name`; `name` if there is none."""
         if not self.aliases or not isinstance(name, str):
             return name

@@ -67,5 +67,81 @@ def test_a_member_of_its_own_name_comes_before_an_alias():
         )
     )
     assert registry["other"].name == "other"
-    with pytest.raises(ValueError, match="unknown gate 3"):
-        registry[3]
+    with pytest.raises(ValueError, match="unknown gate 'third'"):
+        registry["third"]
+
+
+def _ratios(result):
+    return result.tidy(exponentiate=True).set_index("name")
+
+
+# One expert is a generalised linear model: ratios of statsmodels are exponentials of its own fit.
+@pytest.mark.parametrize(
+    ("likelihood", "y", "ratio"),
+    [
+        ("poisson", COUNTS, "rate ratio"),
+        ("negative-binomial", (COUNTS % 3) ** 2, "rate ratio"),
+        ("gamma", COUNTS + 0.5, "ratio of means"),
+        ("log-normal", COUNTS + 0.5, "ratio of means"),
+        ("binomial", COUNTS // 2, "odds ratio"),
+        ({"name": "binomial", "trials": 5}, COUNTS, "odds ratio"),
+        ("binomial", np.c_[COUNTS, 4 - COUNTS], "odds ratio"),
+        ("beta", (COUNTS + 1) / 6, "odds ratio"),
+        ("beta-binomial", np.c_[COUNTS, 4 - COUNTS], "odds ratio"),
+        ("multinomial", COUNTS % 3, "odds ratio"),
+        ("ordinal", COUNTS % 3, "odds ratio"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_coefficients_on_log_and_logit_scales_become_ratios_with_intervals(likelihood, y, ratio):
+    result = moestat.fit(likelihood, X, y, n_experts=1, rng=0)
+    plain, ratios = result.tidy().set_index("name"), _ratios(result)
+    slopes = ratios.index[ratios.scale == ratio]
+    assert list(slopes) == [name for name in plain.index if name.startswith("a[")]
+    estimated = ratios.scale != "as estimated"
+    assert {name[0] for name in ratios.index[estimated]} == {"a", "b"}
+    for column in ("estimate", "lower", "upper"):
+        assert np.allclose(ratios.loc[estimated, column], np.exp(plain.loc[estimated, column]))
+        assert ratios.loc[~estimated, column].equals(plain.loc[~estimated, column])
+    assert np.allclose(
+        ratios.loc[estimated, "error"],
+        np.exp(plain.loc[estimated, "estimate"]) * plain.loc[estimated, "error"],
+    )
+    assert ratios.pvalue.equals(plain.pvalue)
+
+
+def test_rate_ratios_are_those_of_means():
+    """The ratio of two means at inputs one apart, from predictions alone."""
+    for likelihood in ("poisson", "gamma", "log-normal", "weibull", "zero-inflated-poisson"):
+        y = COUNTS if likelihood in ("poisson", "zero-inflated-poisson") else COUNTS + 0.5
+        one = moestat.fit(likelihood, X, y, n_experts=1, rng=0)
+        low, high = one.predict([0.0, 1.0])
+        assert _ratios(one).loc["a[0,0]", "estimate"] == pytest.approx(high / low)
+
+
+def test_odds_ratios_of_a_gate_are_those_of_its_probabilities():
+    model = moestat.family("gaussian", gate="softmax", n_experts=2)
+    blocks = {"beta0": [0, 0], "beta1": [2, 0], "a": [2, -2], "b": [1, 0], "nu": [0.1, 0.1]}
+    x, y = moestat.sample(model, model.pack(blocks), n=400, rng=0)
+    result = moestat.fit("gaussian", x, y, rng=0)
+    frame = _ratios(result)
+    gate = moestat.gate_probabilities(result.family, result.theta, [-0.5, 0.0, 1.0])
+    gate = gate if len(gate) == 3 else gate.T
+    odds = gate[1:, 0] / gate[1:, 1]
+    assert frame.loc["beta1[0,0]", "scale"] == "odds ratio"
+    assert frame.loc["beta1[0,0]", "estimate"] == pytest.approx(odds[1] / odds[0], rel=1e-6)
+    assert frame.loc["beta1[1,0]", "estimate"] == 1.0  # the reference
+    assert set(frame.loc[["a[0,0]", "b[0]", "log nu[0]"], "scale"]) == {"as estimated"}
+    assert frame.loc["a[0,0]", "estimate"] == result.tidy().set_index("name").estimate["a[0,0]"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gaussian", "student-t", {"name": "binomial", "link": "probit"}],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_without_such_scales_is_refused(model):
+    y = Y if isinstance(model, str) else COUNTS // 2
+    result = moestat.fit(model, X, y, n_experts=1, rng=0)
+    with pytest.raises(ValueError, match="exponentiate: no coefficient of this model is on a log"):
+        result.tidy(exponentiate=True)

@@ -46,6 +46,7 @@ from moestat.estimation.inference.three_step import ThreeStep, covariates, dista
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.results.one_response import OneResponse, one_response
 from moestat.estimation.results.pictures import Pictures
+from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.results.summary import Summary, estimates, summarise, tidy
 from moestat.estimation.storage import MAX_BYTES, read_record, write_record
 from moestat.model.units import Coordinates, DataUnits
@@ -784,13 +785,20 @@ class MoEResults(Pictures):
         """
         return explain(self)
 
-    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+    def tidy(self, alpha: float = 0.05, *, exponentiate: bool = False) -> pd.DataFrame:
         """Return a table with one row per parameter, labelled by the names of the data.
 
         Parameters
         ----------
         alpha : float
             Intervals have the level ``1 - alpha``.
+        exponentiate : bool
+            Whether to report the exponentials of coefficients on a log or logit scale: rate ratios
+            (or ratios of means) of experts with a log link, odds ratios of experts with a logit
+            link, of classes and of a softmax gate.  Their ``error`` is that of the delta method,
+            ``lower`` and ``upper`` are the exponentials of the ends of the interval, and ``z`` and
+            ``pvalue`` test that the ratio is 1.  Other parameters are left as they are; the further
+            column ``scale`` says which is which.
 
         Returns
         -------
@@ -801,6 +809,11 @@ class MoEResults(Pictures):
             ``status`` (estimated, reference, fixed, on a bound, not identified) and ``name`` (the
             name in `param_names`).  Quantities that do not exist are NaN.
 
+        Raises
+        ------
+        ValueError
+            If `exponentiate` is true and no coefficient is on a log or logit scale.
+
         Examples
         --------
         >>> import numpy as np, moestat
@@ -809,7 +822,11 @@ class MoEResults(Pictures):
         >>> list(result.tidy()["name"])
         ['b[0]', 'a[0,0]', 'log nu[0]']
         """
-        return tidy(estimates(self, alpha))
+        rows = estimates(self, alpha)
+        if not exponentiate:
+            return tidy(rows)
+        ratios, kinds = with_ratios(self.family, self.param_names, rows)
+        return tidy(ratios).assign(scale=kinds)
 
 
 @door()
