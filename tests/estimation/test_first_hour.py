@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.api as sm
 
 import moestat
 from moestat.base.registry import Registry
+from moestat.estimation.data.data import Data
+from moestat.estimation.data.exposure import question_offset
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 
@@ -145,3 +149,119 @@ def test_a_model_without_such_scales_is_refused(model):
     result = moestat.fit(model, X, y, n_experts=1, rng=0)
     with pytest.raises(ValueError, match="exponentiate: no coefficient of this model is on a log"):
         result.tidy(exponentiate=True)
+
+
+def _visits(n=300):
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=n), rng.integers(1, 13, n).astype(float)
+    y = rng.poisson(t * np.exp(0.4 * x - 1.0))
+    return pd.DataFrame({"x": x, "t": t, "days at risk": 30.0 * t, "y": y})
+
+
+def test_an_exposure_is_that_of_statsmodels():
+    d = _visits()
+    theirs = sm.GLM(d.y, sm.add_constant(d[["x"]]), family=sm.families.Poisson(), exposure=d.t).fit(
+        tol=1e-12
+    )
+    options = {"n_experts": 1, "rng": 0}
+    fits = [
+        moestat.fit_formula("y ~ x", d, "poisson", exposure="t", **options),
+        moestat.fit_formula("y ~ x", d, "poisson", exposure="`days at risk` / 30", **options),
+        moestat.fit_formula("y ~ x", d, "poisson", offset="log(t)", **options),
+        moestat.fit("poisson", d[["x"]], d.y, exposure=d.t, **options),
+        moestat.fit("poisson", d.x.to_numpy(), d.y.to_numpy(), exposure=list(d.t), **options),
+    ]
+    for one in fits:
+        assert one.llf == pytest.approx(theirs.llf)
+        frame = one.tidy()
+        assert np.allclose(frame.estimate, theirs.params)
+        assert np.allclose(frame.error, theirs.bse, rtol=1e-5)
+        assert one.notes == ()
+    new = d[:5].assign(**{"log(exposure)": np.log(d.t[:5])})
+    expected = theirs.predict(sm.add_constant(d[["x"]]), exposure=d.t)[:5]
+    assert np.allclose(fits[0].predict(d[:5]), expected)
+    assert np.allclose(fits[3].predict(new[["x", "log(exposure)"]]), expected)
+    assert np.allclose(fits[4].predict(new[["x", "log(exposure)"]].to_numpy()), expected)
+
+
+def test_the_summary_names_the_offset():
+    d = _visits()
+    options = {"n_experts": 1, "rng": 0}
+    one = moestat.fit_formula("y ~ x", d, "poisson", exposure="t", **options)
+    for text in (one.summary().as_text(), one.summary().as_html()):
+        assert "Offset" in text
+        assert "log(t)" in text
+    assert "Offset" in one.summary().as_latex()
+    arrays = moestat.fit("poisson", d[["x", "t"]].to_numpy(), d.y, exposure=d.t, **options)
+    assert "x[2]" in str(arrays.summary()).split("Offset")[1].splitlines()[0]
+    plain = moestat.fit_formula("y ~ x", d, "poisson", **options)
+    assert "Offset" not in str(plain.summary())
+
+
+def test_other_calls_take_exposures_of_formulas():
+    d = _visits()
+    one = moestat.select("poisson", "y ~ x", k=(1,), data=d, exposure="t", rng=0).best
+    other = moestat.fit_formula("y ~ x", d, "poisson", n_experts=1, offset="log(t)", rng=0)
+    assert one.llf == pytest.approx(other.llf)
+    gaps = d.assign(t=d.t.where(d.index > 3))
+    chosen = moestat.select(
+        "poisson", "y ~ x", k=(1,), data=gaps, exposure="t", missing="drop", rng=0
+    )
+    assert chosen.best.nobs == len(d) - 4
+    arrays = moestat.fit("poisson", d.x, d.y, exposure=gaps.t, missing="drop", n_experts=1, rng=0)
+    assert arrays.llf == pytest.approx(chosen.best.llf)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"exposure": np.arange(80.0)}, r"exposure must be positive, got 0 in row 0 \(from 0\)"),
+        ({"exposure": np.ones(5)}, r"exposure must have shape \(80,\), got \(5,\)"),
+        ({"exposure": np.where(np.arange(80) == 3, np.nan, 1.0)}, "exposure has 1 missing value"),
+        ({"exposure": np.ones(80), "offset": 0}, "exposure: the fit has an offset, too"),
+    ],
+)
+def test_exposures_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        moestat.fit("poisson", X, COUNTS, **given)
+
+
+def test_exposures_are_for_log_links_by_name():
+    ones = np.ones(80)
+    for likelihood in ("gaussian", "binomial", ["poisson", "gaussian"]):
+        with pytest.raises(ValueError, match="exposure is for likelihoods with a log link"):
+            moestat.fit(likelihood, X, COUNTS, exposure=ones)
+    with pytest.raises(ValueError, match="exposure: allowed only if the family is given by name"):
+        moestat.fit(moestat.family("poisson", gate="softmax"), X, COUNTS, exposure=ones)
+    d = _visits()
+    with pytest.raises(ValueError, match="exposure must be the name of a column"):
+        moestat.fit_formula("y ~ x", d, "poisson", exposure=d.t)
+    with pytest.raises(ValueError, match=r"row 0 .*exposure= need numbers above 0"):
+        moestat.fit_formula("y ~ x", d.assign(t=0.0), "poisson", exposure="t")
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial", "gamma"])
+@pytest.mark.filterwarnings("ignore")
+def test_an_offset_without_its_logarithm_is_questioned(likelihood):
+    d = _visits()
+    d["y"] += 0.5 * (likelihood == "gamma")
+    given = {"n_experts": 1, "rng": 0}
+    wrong = moestat.fit_formula("y ~ x", d, likelihood, offset="t", **given)
+    assert any("looks like an exposure without its logarithm" in note for note in wrong.notes)
+    assert "exposure" in str(wrong.explain())
+
+
+def test_offsets_that_are_logarithms_are_not_questioned():
+    """Also where all of them are positive, as logarithms of populations are."""
+    rng = np.random.default_rng(1)
+    asked = 0
+    for _ in range(20):
+        people = np.exp(rng.uniform(5.0, 14.0, 200))
+        x = rng.normal(size=200)
+        rate = np.exp(0.5 * x - 5.0)
+        y = rng.negative_binomial(2, 2 / (2 + people * rate)).astype(float)
+        d = pd.DataFrame({"x": x, "logs": np.log(people), "y": y})
+        family = moestat.family("poisson", gate="softmax", n_experts=1, n_features=2, offset=1)
+        data = Data.of(family, d[["x", "logs"]].to_numpy(), y)
+        asked += len(question_offset(family, data))
+    assert asked == 0

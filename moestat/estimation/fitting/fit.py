@@ -24,6 +24,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.estimation.data.data import Data, check_options, read_data
+from moestat.estimation.data.exposure import question_offset, with_exposure
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.fit.batches import finish, threads_of
 from moestat.estimation.fit.fitted import warn_and_note
@@ -61,6 +62,7 @@ def fit(
     risk: float | None = None,
     maximum: str = "regular",
     sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,
@@ -128,6 +130,10 @@ def fit(
         weak prior, and are fitted as with "highest".  See Notes.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
+    exposure : array_like of shape (n,), optional
+        Positive time, or number of persons, in which the events of each row were counted, for
+        likelihoods with a log link.  Its logarithm is an offset: it becomes the last input,
+        "log(exposure)" if inputs have names, which new rows of predictions need as well.
     rng : numpy.random.Generator, int or None
         Source of the random starts.
     threads : int, optional
@@ -241,6 +247,9 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
+    if exposure is not None:
+        X, place = with_exposure(X, exposure, family, model.get("offset"), missing)
+        model = {**model, "offset": place}
     fitted_family, data = read_data(
         *(family, X, y, sample_weight, model),
         groups=groups,
@@ -265,7 +274,8 @@ def fit(
     )
     with reported("fit", verbose, answers=True):
         result = settings.fit(fitted_family, data)
-    result = with_order(warn_and_note(result, misfits(result)))
+    doubts = question_offset(result.family, data)
+    result = with_order(warn_and_note(result, [*doubts, *misfits(result)]))
     return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
 
 

@@ -49,6 +49,7 @@ def fit_formula(
     n_experts: int | None = None,
     weights: str | None = None,
     offset: str | None = None,
+    exposure: str | None = None,
     groups: str | None = None,
     missing: str = "raise",
     scope: Mapping[str, object] | None = None,
@@ -98,6 +99,10 @@ def fit_formula(
     offset : str, optional
         Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
         predictor of every expert with the coefficient 1.
+    exposure : str, optional
+        Column, or a function of columns such as ``"days / 365"``, with the positive time, or number
+        of persons, in which the events of a row were counted; for likelihoods with a log link.  It
+        is the same as the offset ``"log(days / 365)"``.
     groups : str, optional
         Column of labels of groups, such as subjects: all rows of a group belong to the same
         expert.  It is the same as a third part of the formula, ``"y ~ x | z | id"``.
@@ -160,6 +165,8 @@ def fit_formula(
     [23.0]
     """
     check_options(options, fit_formula, fit)
+    if exposure is not None:
+        options = {**options, "exposure": exposure}
     how = weights, offset, groups, missing, scope
     source, n_experts = source_of(data), count_of(formula, n_experts)
     if source is not None:
@@ -217,9 +224,9 @@ def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mappin
     columns = column_names(data) if source is None else columns_of_source(source)
     scope = given.get("scope")
     weights, offset, groups = (given.get(name) for name in ("weights", "offset", "groups"))
-    random = {name: given[name] for name in ("random",) if name in given}
+    terms = {name: given[name] for name in ("random", "exposure") if name in given}
     also = [
-        read_terms(formula, columns, family, weights, offset, groups, missing, scope, random)
+        read_terms(formula, columns, family, weights, offset, groups, missing, scope, terms)
         for formula in formulas
     ]
     if source is not None:

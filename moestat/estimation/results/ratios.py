@@ -10,6 +10,7 @@ import numpy as np
 
 from moestat.base.types import Likelihood
 from moestat.model.family import Family
+from moestat.model.links import link_of
 
 if TYPE_CHECKING:
     from moestat.estimation.results.summary import Estimate
@@ -60,24 +61,12 @@ def _kind(family: Family, c: int, atom: int) -> str | None:
     return _kind_of_link(family.likelihood.laws[int(family.response_of[c])])
 
 
-_PROBE = np.array([0.1, 0.3, 0.7])
-"""Means at which a link is compared with a logarithm and a logit: three that no two of the known
-links, logit, probit, complementary log-log and logarithm, take to the same predictors."""
-
-
 def _kind_of_link(law: Likelihood) -> str | None:
     """What the exponential of a slope is under the link of a likelihood."""
-    if law.support is not None:
-        return "odds ratio" if law.chances is None or law.name == "ordinal" else None
-    if law.link is None:
-        return None
-    trials = law.options.get("trials", 1)
-    n = trials if isinstance(trials, int) else 1
-    if np.allclose(law.link(n * _PROBE), np.log(_PROBE) - np.log1p(-_PROBE)):
-        return "odds ratio"
-    if np.allclose(law.link(_PROBE), np.log(_PROBE)):
+    link = link_of(law)
+    if link == "log":
         return "rate ratio" if law.counts else "ratio of means"
-    return None
+    return "odds ratio" if link == "logit" else None
 
 
 def with_ratios(
