@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+import statsmodels.formula.api as smf
 
 import moestat
 from moestat.base.registry import Registry
@@ -265,3 +266,70 @@ def test_offsets_that_are_logarithms_are_not_questioned():
         data = Data.of(family, d[["x", "logs"]].to_numpy(), y)
         asked += len(question_offset(family, data))
     assert asked == 0
+
+
+def test_terms_of_one_expert_are_tested_as_in_statsmodels():
+    d = _visits().assign(site=np.resize(list("abcd"), 300), z=np.cos(np.arange(300)))
+    formula = "y ~ x + C(site) + z:x + poly(z, 2)"
+    one = moestat.fit_formula(formula, d, "poisson", exposure="t", n_experts=1, rng=0)
+    d["q1"], d["q2"] = np.linalg.qr(np.vander(d.z, 3, increasing=True))[0][:, 1:].T
+    theirs = smf.glm(
+        "y ~ x + C(site) + z:x + q1 + q2",
+        d,
+        family=sm.families.Poisson(),
+        exposure=d.t,
+    ).fit(tol=1e-12)
+    table = theirs.wald_test_terms(scalar=True).table
+    ours = one.wald_test_terms()
+    assert [*ours.index.get_level_values("part").unique()] == ["expert"]
+    ours = ours.loc["expert"]
+    assert {*ours.index} == {"Intercept", "x", "C(site)", "z:x", "poly(z, 2)"}
+    for name in ("Intercept", "x", "C(site)", "z:x"):
+        assert ours.loc[name, "df"] == table.loc[name, "df_constraint"]
+        for column in ("statistic", "pvalue"):
+            assert ours.loc[name, column] == pytest.approx(float(table.loc[name, column]), rel=1e-4)
+    both = theirs.wald_test("q1 = 0, q2 = 0", scalar=True)
+    assert ours.loc["poly(z, 2)", "df"] == 2
+    assert ours.loc["poly(z, 2)", "statistic"] == pytest.approx(both.statistic, rel=1e-4)
+
+
+def test_terms_of_experts_and_gate_are_tested_jointly():
+    d = _two()
+    result = moestat.fit_formula("y ~ x + site | z", d, rng=0)
+    for fit in (result, result.get_robustcov_results("HC0")):
+        table = fit.wald_test_terms()
+        assert [*table.index] == [
+            ("gate", "Intercept"),
+            ("gate", "z"),
+            ("expert", "Intercept"),
+            ("expert", "x"),
+            ("expert", "site"),
+        ]
+        assert table.df.tolist() == [1, 1, 2, 2, 4]
+        names = [n for n in fit.params.index if "site" in n]
+        assert len(names) == 4
+        joint = fit.wald_test(", ".join(f"{name} = 0" for name in names))
+        assert table.loc[("expert", "site"), "statistic"] == pytest.approx(joint.statistic)
+        assert table.loc[("expert", "site"), "pvalue"] == pytest.approx(joint.pvalue)
+
+
+def test_equal_and_known_coefficients_count_as_they_are_free():
+    d = _two()
+    equal = moestat.fit_formula("y ~ x + site | z", d, equal=["a"], rng=0).wald_test_terms()
+    assert equal.loc["expert"].df.tolist() == [2, 1, 2]
+    known = moestat.fit_formula("y ~ x + site | z", d, fixed={"a": {"x": 1.0}}, rng=0)
+    assert known.wald_test_terms().loc["expert"].index.tolist() == ["Intercept", "site"]
+    arrays = moestat.fit("gaussian", d[["x", "z"]].to_numpy(), d.y, rng=0).wald_test_terms()
+    assert [*arrays.loc["gate"].index] == ["Intercept", "x[0]", "x[1]"]
+    curved = moestat.fit("gaussian", d.x, d.y, expert={"name": "ffn", "hidden": 1}, rng=0)
+    with pytest.raises(ValueError, match="wald_test_terms: available for experts that are linear"):
+        curved.wald_test_terms()
+
+
+def _two(n=400):
+    rng = np.random.default_rng(3)
+    d = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+    d["site"] = np.resize(list("abc"), n)
+    first = rng.random(n) < 1 / (1 + np.exp(-2 * d.z))
+    d["y"] = np.where(first, 3 + d.x, -3 - d.x + (d.site == "b")) + 0.5 * rng.normal(size=n)
+    return d

@@ -247,11 +247,12 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
+    inputs: Any = X
     if exposure is not None:
-        X, place = with_exposure(X, exposure, family, model.get("offset"), missing)
+        inputs, place = with_exposure(X, exposure, family, model.get("offset"), missing)
         model = {**model, "offset": place}
     fitted_family, data = read_data(
-        *(family, X, y, sample_weight, model),
+        *(family, inputs, y, sample_weight, model),
         groups=groups,
         classes=classes,
         missing=missing,

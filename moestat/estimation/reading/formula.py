@@ -255,6 +255,16 @@ class FormulaInputs:
             for name in used
         }
 
+    def terms_by_column(self) -> dict[tuple[str, str], str]:
+        """The term of each column of the experts and of the gate, by part and column."""
+        return {
+            (part, str(column)): str(row.term)
+            for part, spec in zip(("expert", "gate"), self._specs, strict=False)
+            for row in spec.structure
+            for column in row.columns
+            if column != _INTERCEPT
+        }
+
     def alone_in_terms(self) -> list[str]:
         """Numeric columns that are inputs as they are, and in no other term."""
         terms = {term for part in self.parts[:2] for term in part}

@@ -48,6 +48,7 @@ from moestat.estimation.results.one_response import OneResponse, one_response
 from moestat.estimation.results.pictures import Pictures
 from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.results.summary import Summary, estimates, summarise, tidy
+from moestat.estimation.results.term_tests import wald_test_terms
 from moestat.estimation.storage import MAX_BYTES, read_record, write_record
 from moestat.model.units import Coordinates, DataUnits
 from moestat.solvers import Certificate, Solution
@@ -343,6 +344,38 @@ class MoEResults(Pictures):
         """
         self._warn_of_order()
         return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """Test each term of the experts and of the gate by a Wald test, as in statsmodels.
+
+        The hypothesis is that all coefficients of the term are 0: those of all experts, classes and
+        responses, and of all columns of the term, such as the levels of a factor.  Coefficients
+        with a known value, and those of the reference of the gate, are left out; coefficients that
+        are equal by ``equal=`` count once.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df`` and ``pvalue`` (chi-square), one row for each part ("gate"
+            or "expert") and term.  The statistic is NaN if a coefficient of the term has no
+            standard error.
+
+        Raises
+        ------
+        ValueError
+            If the experts are not linear in their coefficients.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> data = {"x": x, "site": np.arange(60) % 3, "y": x + np.sin(7 * x)}
+        >>> result = moestat.fit_formula("y ~ x + C(site)", data, n_experts=1, rng=0)
+        >>> result.wald_test_terms()["df"].loc["expert"].to_dict()
+        {'Intercept': 1, 'x': 1, 'C(site)': 2}
+        """
+        self._warn_of_order()
+        return wald_test_terms(self)
 
     def t_test(self, constraints: str) -> Effects:
         """Test linear constraints on the parameters one at a time by normal tests, with intervals.
