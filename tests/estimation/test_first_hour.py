@@ -326,6 +326,68 @@ def test_equal_and_known_coefficients_count_as_they_are_free():
         curved.wald_test_terms()
 
 
+# The arguments of statsmodels come in the order y, X; those of R's functions with data first.
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: moestat.fit("gaussian", Y, np.c_[X, X**2, X**3]), "X and y look swapped"),
+        (lambda: moestat.fit("poisson", COUNTS[:, None], pd.DataFrame(np.c_[X, X, X])), "swapped"),
+        (lambda: moestat.fit("binomial", Y.tolist(), np.c_[X, X, X].tolist()), "swapped"),
+        (lambda: moestat.fit("gaussian", Y, np.c_[X**2, X]), "X and y are swapped"),
+        (lambda: moestat.fit(np.c_[X, Y], Y, "gaussian"), r"the order is fit\(family, X, y\)"),
+        (lambda: moestat.fit_formula(_two(), "y ~ x"), r"swapped: .* fit_formula\('y ~ x', data\)"),
+        (lambda: moestat.fit_formula({"x": X, "y": Y}, "y ~ x"), "formula and data are swapped"),
+    ],
+)
+def test_arguments_that_are_swapped_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_several_columns_of_several_responses_are_not_swapped():
+    moestat.fit(["gaussian"] * 3, X, np.c_[Y, Y**2, np.cos(9 * X)], n_experts=1, rng=0)
+
+
+TEXT = r"the text 'n/a' in row 7 \(from 0\) is no number"
+
+
+@pytest.mark.parametrize("cells", [list(X), [str(value) for value in X]])
+def test_a_text_among_numbers_is_named_with_its_row(cells):
+    cells = pd.Series(cells, dtype=object)
+    cells[7] = "n/a"
+    d = pd.DataFrame({"x": X, "y": Y, "text": cells})
+    calls = [
+        lambda: moestat.fit("gaussian", d[["x", "text"]], d.y),
+        lambda: moestat.fit("gaussian", d[["x", "text"]].to_numpy(), Y),
+        lambda: moestat.fit("gaussian", list(cells), Y),
+        lambda: moestat.fit("gaussian", X, d["text"]),
+        lambda: moestat.fit("gaussian", X, cells.tolist()),
+        lambda: moestat.fit("gaussian", X, Y, sample_weight=d["text"]),
+        lambda: moestat.fit("poisson", X, COUNTS, exposure=d["text"]),
+        lambda: moestat.fit_formula("y ~ text", d),
+        lambda: moestat.fit_formula("text ~ x", d),
+        lambda: moestat.fit_formula("y ~ x", d, weights="text"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=TEXT):
+            call()
+
+
+def test_columns_of_words_are_categories_as_before():
+    few = np.resize(["1", "2", "3", "none"], 80)
+    moestat.fit_formula("y ~ few", {"y": Y, "few": few}, n_experts=1, rng=0)
+    with pytest.raises(ValueError, match="X: column 'site' is categorical"):
+        moestat.fit("gaussian", pd.DataFrame({"site": np.resize(list("abc"), 80)}), Y)
+
+
+def test_weights_that_are_shares_are_named():
+    shares = np.full(80, 1.0 / 80)
+    with pytest.raises(ValueError, match=r"sample_weight sums to 1 over 80 rows: .* \* 80"):
+        moestat.fit("gaussian", X, Y, sample_weight=shares)
+    with pytest.raises(ValueError, match=r"n = 2 samples cannot .* information$"):
+        moestat.fit("gaussian", X, Y, sample_weight=2.0 * shares)
+
+
 def _two(n=400):
     rng = np.random.default_rng(3)
     d = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.door import door
-from moestat.base.validate import is_sequence
+from moestat.base.validate import is_sequence, short
 from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
 from moestat.estimation.fitting.fit import fit, with_covariance
@@ -165,6 +165,11 @@ def fit_formula(
     [23.0]
     """
     check_options(options, fit_formula, fit)
+    if isinstance(data, str) and "~" in data and not isinstance(formula, str):
+        raise ValueError(
+            "formula and data are swapped: the order is fit_formula(formula, data), such as"
+            f" fit_formula({short(data)}, data)"
+        )
     if exposure is not None:
         options = {**options, "exposure": exposure}
     how = weights, offset, groups, missing, scope
