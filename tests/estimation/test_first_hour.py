@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -386,6 +388,32 @@ def test_weights_that_are_shares_are_named():
         moestat.fit("gaussian", X, Y, sample_weight=shares)
     with pytest.raises(ValueError, match=r"n = 2 samples cannot .* information$"):
         moestat.fit("gaussian", X, Y, sample_weight=2.0 * shares)
+
+
+@pytest.mark.parametrize("function", [moestat.fit, moestat.fit_formula])
+def test_signatures_show_what_people_look_for(function):
+    shown = inspect.signature(function).parameters
+    assert {"n_experts", "gate", "expert", "rng", "prior", "verbose"} <= {*shown}
+
+
+def test_arguments_that_are_shown_do_what_they_did(tmp_path):
+    d, given = _two(), {"gate": "sigmoid", "expert": "polynomial", "prior": "weak", "rng": 0}
+    one = moestat.fit_formula("y ~ x", d, n_experts=2, **given)
+    other = moestat.fit("gaussian", d[["x"]], d.y, n_experts=2, **given)
+    assert np.array_equal(one.theta, other.theta)
+    assert (one.family.gate.name, one.family.expert.name) == ("sigmoid", "polynomial")
+    assert one.prior is not None
+    model = moestat.family("gaussian", gate="softmax")
+    for name, value in {"n_experts": 2, "gate": "softmax", "expert": "linear"}.items():
+        with pytest.raises(ValueError, match=f"{name}: allowed only if the family is given by"):
+            moestat.fit(model, X, Y, **{name: value})
+    d[["x", "y"]].to_parquet(tmp_path / "d.parquet")
+    read = moestat.fit_formula("y ~ x", str(tmp_path / "d.parquet"), gate="sigmoid", rng=0)
+    assert read.family.gate.name == "sigmoid"
+    with pytest.raises(ValueError, match="compress: is for data in memory"):
+        moestat.fit_formula("y ~ x", str(tmp_path / "d.parquet"), compress="auto")
+    with pytest.raises(ValueError, match="verbose must be True or False"):
+        moestat.fit_formula("y ~ x", d, verbose=3)
 
 
 def _two(n=400):

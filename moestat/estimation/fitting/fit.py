@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import Seed, TableLike
+from moestat.base.types import Expert, Gate, Seed, TableLike
 from moestat.base.validate import (
     as_generator,
     check_keywords,
@@ -55,6 +55,9 @@ def fit(
     X: ArrayLike | TableLike | Inputs,
     y: ArrayLike | TableLike | Column | Columns,
     *,
+    n_experts: int | None = None,
+    gate: str | Mapping[str, object] | Gate | None = None,
+    expert: str | Mapping[str, object] | Expert | None = None,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
     n_starts: int | None = None,
@@ -102,6 +105,9 @@ def fit(
         "beta-binomial" two columns are numbers of successes and failures.  For a list of
         likelihoods y has one column for each response; a table names the responses, which are
         otherwise called "y1", "y2" and so on.
+    n_experts, gate, expert : int, str or mapping, optional
+        Number of experts, gate and regression functions of a model by name, as in `moestat.family`;
+        2, "softmax" and "linear" by default.
     solver : Solver, optional
         The solver.  The default is `moestat.solvers.Newton`; it is `moestat.solvers.QuasiNewton`
         for more than 70 parameters, and `moestat.solvers.Search` for a gate whose likelihood is
@@ -179,9 +185,9 @@ def fit(
     verbose : bool
         Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model
-        ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
-        ``offset`` and ``equal`` as in `moestat.family`, for a model by name, with names of inputs
-        instead of positions if X has names; the default gate is "softmax".
+        ``bounds``, ``gate_inputs``, ``expert_inputs``, ``offset``, ``equal`` and ``fixed`` as in
+        `moestat.family`, for a model by name, with names of inputs instead of positions if X has
+        names.
 
     Returns
     -------
@@ -247,6 +253,8 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
+    axes = {"n_experts": n_experts, "gate": gate, "expert": expert}
+    model = {**{name: each for name, each in axes.items() if each is not None}, **model}
     inputs: Any = X
     if exposure is not None:
         inputs, place = with_exposure(X, exposure, family, model.get("offset"), missing)

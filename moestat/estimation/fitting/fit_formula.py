@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.door import door
+from moestat.base.types import Expert, Gate, Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
+from moestat.estimation.data.priors import Prior
 from moestat.estimation.fitting.fit import fit, with_covariance
 from moestat.estimation.fitting.fit_source import (
     SharedSource,
@@ -35,6 +37,7 @@ from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.rows.sources import LazySource, Source, as_source
+from moestat.model.axes import family as make_family
 from moestat.model.joint import as_likelihood
 
 __all__ = ["fit_formula", "shared_source"]
@@ -47,6 +50,8 @@ def fit_formula(
     family: str | Mapping[str, object] | Sequence[object] = "gaussian",
     *,
     n_experts: int | None = None,
+    gate: str | Mapping[str, object] | Gate | None = None,
+    expert: str | Mapping[str, object] | Expert | None = None,
     weights: str | None = None,
     offset: str | None = None,
     exposure: str | None = None,
@@ -54,8 +59,11 @@ def fit_formula(
     missing: str = "raise",
     scope: Mapping[str, object] | None = None,
     resume: str | Path | None = None,
+    rng: Seed = None,
+    prior: Prior | str | None = None,
     cov_type: str = "observed",
     cov_kwds: Mapping[str, Any] | None = None,
+    verbose: bool = False,
     **options: Any,
 ) -> MoEResults:
     """Fit a mixture of experts that a formula describes, by maximum likelihood.
@@ -94,6 +102,8 @@ def fit_formula(
         in `moestat.fit`; a list of these for several responses, ``"cbind(y1, y2) ~ x"``.
     n_experts : int, optional
         Number of experts; 2 by default, or the number of likelihoods if each expert has its own.
+    gate, expert : str or mapping, optional
+        Gate and regression functions, as in `moestat.family`; "softmax" and "linear" by default.
     weights : str, optional
         Column of non-negative counts or frequency weights.
     offset : str, optional
@@ -115,13 +125,19 @@ def fit_formula(
     resume : str or Path, optional
         Of a source: the file that keeps the best points after each pass, see `moestat.fit_blocks`.
         If the fit ends early, the same call begins there.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    prior : Prior or "weak", optional
+        A weakly informative prior density, see `moestat.fit`.
     cov_type, cov_kwds : str and mapping, optional
         Type of the covariance matrix, and further arguments of
         `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": "subject"}``, the name of
         a column.
+    verbose : bool
+        Whether to show the progress on standard error.
     **options
-        Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
-        ``n_starts``, ``rng`` and so on.
+        Further arguments of `moestat.fit`: ``bounds``, ``equal``, ``solver``, ``n_starts`` and so
+        on.
 
     Returns
     -------
@@ -170,13 +186,16 @@ def fit_formula(
             "formula and data are swapped: the order is fit_formula(formula, data), such as"
             f" fit_formula({short(data)}, data)"
         )
-    if exposure is not None:
-        options = {**options, "exposure": exposure}
+    shown = {"gate": gate, "expert": expert, "rng": rng, "prior": prior, "exposure": exposure}
+    options = {**options, **{name: each for name, each in shown.items() if each is not None}}
+    if verbose:
+        options["verbose"] = verbose
     how = weights, offset, groups, missing, scope
     source, n_experts = source_of(data), count_of(formula, n_experts)
     if source is not None:
-        known = signature(fit).parameters
-        result = fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+        of_model = signature(make_family).parameters
+        known = [name for name in signature(fit).parameters if name not in of_model]
+        result = fit_source(formula, source, family, n_experts, *how, options, known, resume)
         return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
     if resume is not None:
         raise ValueError(
