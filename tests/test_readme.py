@@ -78,8 +78,21 @@ def test_metadata_of_the_package_is_complete():
     assert re.search(r"date-released: \d{4}-\d\d-\d\d", (PATH.parent / "CITATION.cff").read_text())
 
 
-def test_a_newcomer_reads_at_most_150_lines():
+def test_a_newcomer_reads_at_most_150_lines_and_1000_words():
     assert len(README.splitlines()) <= 150
+    assert len(README.split()) <= 1000
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_four_lines_make_a_layer(page):
+    """In a block of another kind, ``py``, because the first installation has no PyTorch."""
+    torch = pytest.importorskip("torch")
+    (block,) = re.findall(r"```py\n(.*?)```", (PATH.parent / page).read_text(), flags=re.DOTALL)
+    assert len([line for line in block.splitlines() if line]) == 4
+    names: dict = {}
+    assert run(names, block) == ""
+    assert names["output"].shape == (32, 64)
+    assert torch.isfinite(names["output"]).all()
 
 
 def test_spec_example_is_valid():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, signature
@@ -39,6 +40,9 @@ class Registry(Mapping[str, T], Generic[T]):
     group : str, optional
         The entry points by which installed packages offer members, "moestat.gates" and so on.  They
         are loaded when a name is asked for that is not here, or all names are.
+    aliases : mapping, optional
+        Name in other packages, in lower case with hyphens -> name of the same member here.  Spaces,
+        underscores and capitals are read as these; a member's own name comes first.
 
     Examples
     --------
@@ -48,10 +52,15 @@ class Registry(Mapping[str, T], Generic[T]):
     """
 
     def __init__(
-        self, kind: str, group: str | None = None, placeholder: type | None = None
+        self,
+        kind: str,
+        group: str | None = None,
+        placeholder: type | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         self.kind = kind
         self.placeholder = placeholder
+        self.aliases = dict(aliases or {})
         self._members: dict[str, T] = {}
         self._unread = group
 
@@ -116,10 +125,17 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             if name not in self._members:
                 self._read_plugins()
-            return self._members[name]
+            return self._members[name if name in self._members else self._named_here(name)]
         except (KeyError, TypeError):
-            known = ", ".join(map(repr, self)) + did_you_mean(name, self)
+            known = ", ".join(map(repr, self)) + did_you_mean(name, self, self.aliases)
             raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
+
+    def _named_here(self, name: Any) -> Any:
+        """The name of a member that another package calls `name`; `name` if there is none."""
+        if not self.aliases or not isinstance(name, str):
+            return name
+        written = re.sub(r"[ _-]+", "-", name.strip().lower())
+        return self.aliases.get(written, written)
 
     def __iter__(self) -> Iterator[str]:
         self._read_plugins()

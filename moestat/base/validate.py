@@ -149,12 +149,45 @@ def _repr(value: object) -> str:
         return f"a {type(value).__name__} of too many digits to show"
 
 
-def as_numbers(name: str, value: object) -> FloatArray:
-    """`value` as float64 numbers in an array that compiled loops know: C order, writable."""
+def _is_number(cell: object) -> bool:
+    try:
+        float(cell)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def hint_of_text(cells: Any, axis: int = 0) -> str:
+    """Which text among numbers is none, and in which row along an axis; "" if most are words.
+
+    Examples
+    --------
+    >>> hint_of_text(["1.5", "2", "n/a"])
+    "; the text 'n/a' in row 2 (from 0) is no number: correct it, or make it NaN, a missing value"
+    """
+    array = np.asarray(cells, dtype=object)
+    texts = [(at, v) for at, v in np.ndenumerate(array) if isinstance(v, (str, bytes))]
+    wrong = [(at, v) for at, v in texts if not _is_number(v)]
+    if array.ndim == 0 or not wrong or 2 * len(wrong) >= array.size:
+        return ""
+    at, text = min(wrong, key=lambda one: one[0][axis])
+    others = f", as are {len(wrong) - 1} others" * (len(wrong) > 1)
+    return (
+        f"; the text {short(text)} in row {at[axis]} (from 0) is no number{others}: correct it, or"
+        " make it NaN, a missing value"
+    )
+
+
+def as_numbers(name: str, value: object, axis: int = 0) -> FloatArray:
+    """`value` as float64 numbers in an array that compiled loops know: C order, writable.
+
+    Rows are along an `axis`.
+    """
     array = as_plain_array(name, value)
     words = array.dtype.kind == "O" and any(isinstance(v, (str, bytes)) for v in array.flat)
     if array.dtype.kind not in "biufO" or words:
-        raise ValueError(f"{name} must hold numbers, got {short(value)}")
+        text = hint_of_text(array, axis) if array.dtype.kind in "OUS" else ""
+        raise ValueError(f"{name} must hold numbers, got {short(value)}{text}")
     try:
         return np.require(array.astype(np.float64, copy=False), requirements=["C", "A", "W"])
     except (TypeError, ValueError, OverflowError):
@@ -198,7 +231,7 @@ def as_design(X: object, n_features: int | None = None, *, missing: bool = False
             f"X has named columns, {', '.join(map(str, names))}, and is read by position here: pass"
             " X.to_numpy(), or ask the result of a fit, whose methods read columns by their names"
         )
-    design = as_numbers("X", as_plain_array("X", X).T)
+    design = as_numbers("X", as_plain_array("X", X).T, axis=-1)
     shape = design.shape[::-1]
     if design.ndim == 1 and n_features in (None, 1):
         design = design[None, :]
@@ -241,25 +274,32 @@ _ELSEWHERE = {
     "weights": "sample_weight",
     "freq_weights": "sample_weight",
     "disp": "verbose",
-    "normal": "gaussian",
-    "bernoulli": "multinomial",
-    "logistic": "multinomial",
-    "negbin": "negative-binomial",
+    "linear": "gaussian",
+    "ols": "gaussian",
+    "lm": "gaussian",
+    "probit": "binomial",
+    "cloglog": "binomial",
 }
-"""Names in other packages -> names of the same arguments and families in this one."""
+"""Names in other packages -> names of the same arguments in this one, and of the likelihood whose
+options are meant.  Names with one meaning are the `aliases` of a registry."""
 
 
 class UnknownArgumentError(TypeError, ValueError):
     """An argument that a function does not have."""
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing."""
-    names = list(known)
+def did_you_mean(
+    given: object, known: Iterable[str], aliases: Mapping[str, str] | None = None
+) -> str:
+    """``"; did you mean 'gaussian'?"`` where something known is spelt alike, else nothing.
+
+    For a name that is spelt like one of the `aliases` it is the known name that this stands for.
+    """
+    names, others = list(known), aliases or {}
     if not isinstance(given, str):
         return ""
-    meant = [name for name in (_ELSEWHERE.get(given),) if name in names]
-    meant += get_close_matches(given, names, 1)
+    meant = [name for name in (_ELSEWHERE.get(given.lower()),) if name in names]
+    meant += [others.get(name, name) for name in get_close_matches(given, [*names, *others], 1)]
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 

@@ -86,7 +86,8 @@ def family(
     Parameters
     ----------
     likelihood : str, mapping, Likelihood or list of these
-        A name is one of ``moestat.model.likelihoods.LIKELIHOODS``.  A table has ``name`` and
+        A name is one of ``moestat.model.likelihoods.LIKELIHOODS``, or a name of other packages with
+        one meaning, such as "normal", "negbin" or "zip".  A table has ``name`` and
         options, such as ``{"name": "binomial", "trials": 8}`` for the number of successes in eight
         trials.  You may also define your own likelihood, as well as your own gate and expert.  A
         list describes several responses of each row, which are independent within an expert; each

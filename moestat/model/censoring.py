@@ -180,7 +180,8 @@ def bounds_of(y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         at = invalid[0]
         raise ValueError(
             f"y: row {at} (from 0) has the bounds {low[at]:g}, {high[at]:g}; the lower one must not"
-            " be above the upper one, and one of them finite"
+            " be above the upper one, and one of them finite. If these columns are inputs, X and y"
+            " are swapped: the order is fit(family, X, y)"
         )
     return low, high
 

@@ -161,7 +161,7 @@ def test_likelihoods_are_those_of_fits(likelihood, y, wave):
     assert np.mean(((y - mean) / deviation) ** 2) == pytest.approx(1.0, abs=0.3)
     assert clone(model).get_params()["likelihood"] == likelihood
     with pytest.raises(ValueError, match=r"unknown likelihood|likelihood"):
-        MoERegressor(likelihood="normal").fit(X, y)
+        MoERegressor(likelihood="linear").fit(X, y)
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "multivariate-gaussian"])

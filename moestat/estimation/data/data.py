@@ -52,6 +52,7 @@ __all__ = [
     "Inputs",
     "check_options",
     "check_size",
+    "hint_of_shares",
     "holding_constants",
     "in_units_of_inputs",
     "named_pair",
@@ -185,6 +186,8 @@ def read_data(
     fitted_family: Any = model
     check_missing(missing)
     law = model.likelihood if isinstance(model, Family) else as_likelihood(model)
+    if not law.parts:
+        _check_order(X, y)
     parts = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
     check_aligned(parts)
     if isinstance(X, Inputs):
@@ -334,12 +337,39 @@ def _variances(design: FloatArray, weight: FloatArray, which: Sequence[int]) -> 
     return np.array([share @ (x - share @ x) ** 2 for x in design[list(which)]])
 
 
+def _check_order(X: Any, y: Any) -> None:
+    """Refuse one column of inputs with several columns as one response: they are swapped."""
+    one, several = _n_columns(X), _n_columns(y)
+    if one == 1 and several is not None and several > 2:
+        raise ValueError(
+            f"y has {several} columns and X has one: X and y look swapped; the order is fit(family,"
+            " X, y). For several responses give a list of as many likelihoods"
+        )
+
+
+def _n_columns(given: Any) -> int | None:
+    """Number of columns of an array or a table; None where this is not known."""
+    if isinstance(given, Column | Columns | Inputs) or given is None:
+        return None
+    if is_mapping(given):
+        return len(given)
+    shape: Any = getattr(given, "shape", None)
+    if shape is None and is_sequence(given):
+        try:
+            shape = np.shape(np.asarray(given, dtype=object))
+        except ValueError:
+            return None
+    return None if not shape or len(shape) > 2 else 1 if len(shape) == 1 else int(shape[1])
+
+
 def _check_model(model: object, options: Mapping[str, object]) -> bool:
     """Whether a model is given by name; raise unless it is one."""
     if not isinstance(model, (Family, str, Mapping)) and not is_sequence(model):
         raise ValueError(
             "family must be a family from moestat.family or the name of a likelihood,"
             f" {', '.join(LIKELIHOODS)}; got {short(model)}"
+            + "; the order is fit(family, X, y)"
+            * hasattr(model, "shape")
         )
     if is_sequence(model) and not (
         model and all(isinstance(m, str) or (is_mapping(m) and "name" in m) for m in model)
@@ -477,6 +507,17 @@ def holding_constants(
         ConstantColumnWarning,
     )
     return restricted
+
+
+def hint_of_shares(total: float, n_rows: int) -> str:
+    """What to write if weights are shares of one, not counts, else ""."""
+    if n_rows < 2 or not np.isclose(total, 1.0):
+        return ""
+    return (
+        f"; sample_weight sums to 1 over {n_rows} rows: weights are numbers of observations, not"
+        f" shares of them, so multiply shares by the number of observations, here"
+        f" sample_weight * {n_rows}"
+    )
 
 
 def without_rows(data: Data) -> Data:

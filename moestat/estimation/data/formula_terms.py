@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.estimation.data.exposure import offset_of_exposure
 from moestat.estimation.data.random_terms import RandomTerms, effects_of_formula, random_terms
 from moestat.estimation.reading.by_expert import Combined, combined
 from moestat.estimation.reading.formula import FormulaInputs, beside, used_names
@@ -73,6 +74,9 @@ def read_terms(
             'family must be the name of a likelihood such as "gaussian", got'
             f" {short(family)}; sizes are those of the formula"
         )
+    exposure = options.pop("exposure", None)
+    if exposure is not None:
+        offset = offset_of_exposure(exposure, family, offset, columns)
     check_missing(missing)
     columns_by_name: list[tuple[str, object]] = [("weights", weights), ("groups", groups)]
     for name, column in columns_by_name:
@@ -193,7 +197,8 @@ def check_finite(design: pd.DataFrame, whose: str, first: int = 0) -> None:
     if affected.size:
         name = str(design.columns[affected[0]])
         row = first + int(np.flatnonzero(infinite[:, affected[0]])[0])
-        why = ": a logarithm needs numbers above 0" * ("log(" in name)
+        exposure = " and exposure= need" if whose == "offset" else " needs"
+        why = f": a logarithm{exposure} numbers above 0" * ("log(" in name)
         raise ValueError(
             f"formula: {name!r} of the {whose} is infinite or undefined in some rows, the first is"
             f" row {row} (from 0){why}"

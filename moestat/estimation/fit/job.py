@@ -11,7 +11,7 @@ import numpy as np
 from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import Encoded, Seed
 from moestat.base.validate import is_sequence, short
-from moestat.estimation.data.data import Data, check_size
+from moestat.estimation.data.data import Data, check_size, hint_of_shares
 from moestat.estimation.data.groups import arranged
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.random_terms import check_random_effects
@@ -75,6 +75,7 @@ class FitJob:
             raise ValueError(
                 f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
                 ' prior="weak" adds the missing information'
+                f"{hint_of_shares(size, int(used.sum()))}"
             )
         if family.n_experts > used.sum():
             raise ValueError(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import Seed, TableLike
+from moestat.base.types import Expert, Gate, Seed, TableLike
 from moestat.base.validate import (
     as_generator,
     check_keywords,
@@ -24,6 +24,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.estimation.data.data import Data, check_options, read_data
+from moestat.estimation.data.exposure import question_offset, with_exposure
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.fit.batches import finish, threads_of
 from moestat.estimation.fit.fitted import warn_and_note
@@ -54,6 +55,9 @@ def fit(
     X: ArrayLike | TableLike | Inputs,
     y: ArrayLike | TableLike | Column | Columns,
     *,
+    n_experts: int | None = None,
+    gate: str | Mapping[str, object] | Gate | None = None,
+    expert: str | Mapping[str, object] | Expert | None = None,
     solver: Solver | None = None,
     starts: Sequence[StartRule] | None = None,
     n_starts: int | None = None,
@@ -61,6 +65,7 @@ def fit(
     risk: float | None = None,
     maximum: str = "regular",
     sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     rng: Seed = None,
     threads: int | None = None,
     target: Target | None = None,
@@ -100,6 +105,9 @@ def fit(
         "beta-binomial" two columns are numbers of successes and failures.  For a list of
         likelihoods y has one column for each response; a table names the responses, which are
         otherwise called "y1", "y2" and so on.
+    n_experts, gate, expert : int, str or mapping, optional
+        Number of experts, gate and regression functions of a model by name, as in `moestat.family`;
+        2, "softmax" and "linear" by default.
     solver : Solver, optional
         The solver.  The default is `moestat.solvers.Newton`; it is `moestat.solvers.QuasiNewton`
         for more than 70 parameters, and `moestat.solvers.Search` for a gate whose likelihood is
@@ -128,6 +136,10 @@ def fit(
         weak prior, and are fitted as with "highest".  See Notes.
     sample_weight : array_like of shape (n,), optional
         Non-negative counts or frequency weights.
+    exposure : array_like of shape (n,), optional
+        Positive time, or number of persons, in which the events of each row were counted, for
+        likelihoods with a log link.  Its logarithm is an offset: it becomes the last input,
+        "log(exposure)" if inputs have names, which new rows of predictions need as well.
     rng : numpy.random.Generator, int or None
         Source of the random starts.
     threads : int, optional
@@ -173,9 +185,9 @@ def fit(
     verbose : bool
         Whether to show the progress on standard error.  The log is ``logging``'s "moestat".
     **model
-        ``n_experts``, ``gate``, ``expert``, ``bounds``, ``gate_inputs``, ``expert_inputs``,
-        ``offset`` and ``equal`` as in `moestat.family`, for a model by name, with names of inputs
-        instead of positions if X has names; the default gate is "softmax".
+        ``bounds``, ``gate_inputs``, ``expert_inputs``, ``offset``, ``equal`` and ``fixed`` as in
+        `moestat.family`, for a model by name, with names of inputs instead of positions if X has
+        names.
 
     Returns
     -------
@@ -241,8 +253,14 @@ def fit(
     (['no', 'yes', 'yes'], 'a[0,no,age]')
     """
     check_options(model, fit)
+    axes = {"n_experts": n_experts, "gate": gate, "expert": expert}
+    model = {**{name: each for name, each in axes.items() if each is not None}, **model}
+    inputs: Any = X
+    if exposure is not None:
+        inputs, place = with_exposure(X, exposure, family, model.get("offset"), missing)
+        model = {**model, "offset": place}
     fitted_family, data = read_data(
-        *(family, X, y, sample_weight, model),
+        *(family, inputs, y, sample_weight, model),
         groups=groups,
         classes=classes,
         missing=missing,
@@ -265,7 +283,8 @@ def fit(
     )
     with reported("fit", verbose, answers=True):
         result = settings.fit(fitted_family, data)
-    result = with_order(warn_and_note(result, misfits(result)))
+    doubts = question_offset(result.family, data)
+    result = with_order(warn_and_note(result, [*doubts, *misfits(result)]))
     return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
 
 

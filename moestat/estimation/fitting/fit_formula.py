@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.door import door
-from moestat.base.validate import is_sequence
+from moestat.base.types import Expert, Gate, Seed
+from moestat.base.validate import is_sequence, short
 from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
+from moestat.estimation.data.priors import Prior
 from moestat.estimation.fitting.fit import fit, with_covariance
 from moestat.estimation.fitting.fit_source import (
     SharedSource,
@@ -35,6 +37,7 @@ from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.rows.sources import LazySource, Source, as_source
+from moestat.model.axes import family as make_family
 from moestat.model.joint import as_likelihood
 
 __all__ = ["fit_formula", "shared_source"]
@@ -47,14 +50,20 @@ def fit_formula(
     family: str | Mapping[str, object] | Sequence[object] = "gaussian",
     *,
     n_experts: int | None = None,
+    gate: str | Mapping[str, object] | Gate | None = None,
+    expert: str | Mapping[str, object] | Expert | None = None,
     weights: str | None = None,
     offset: str | None = None,
+    exposure: str | None = None,
     groups: str | None = None,
     missing: str = "raise",
     scope: Mapping[str, object] | None = None,
     resume: str | Path | None = None,
+    rng: Seed = None,
+    prior: Prior | str | None = None,
     cov_type: str = "observed",
     cov_kwds: Mapping[str, Any] | None = None,
+    verbose: bool = False,
     **options: Any,
 ) -> MoEResults:
     """Fit a mixture of experts that a formula describes, by maximum likelihood.
@@ -93,11 +102,17 @@ def fit_formula(
         in `moestat.fit`; a list of these for several responses, ``"cbind(y1, y2) ~ x"``.
     n_experts : int, optional
         Number of experts; 2 by default, or the number of likelihoods if each expert has its own.
+    gate, expert : str or mapping, optional
+        Gate and regression functions, as in `moestat.family`; "softmax" and "linear" by default.
     weights : str, optional
         Column of non-negative counts or frequency weights.
     offset : str, optional
         Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
         predictor of every expert with the coefficient 1.
+    exposure : str, optional
+        Column, or a function of columns such as ``"days / 365"``, with the positive time, or number
+        of persons, in which the events of a row were counted; for likelihoods with a log link.  It
+        is the same as the offset ``"log(days / 365)"``.
     groups : str, optional
         Column of labels of groups, such as subjects: all rows of a group belong to the same
         expert.  It is the same as a third part of the formula, ``"y ~ x | z | id"``.
@@ -110,13 +125,19 @@ def fit_formula(
     resume : str or Path, optional
         Of a source: the file that keeps the best points after each pass, see `moestat.fit_blocks`.
         If the fit ends early, the same call begins there.
+    rng : numpy.random.Generator, int or None
+        Source of the random starts.
+    prior : Prior or "weak", optional
+        A weakly informative prior density, see `moestat.fit`.
     cov_type, cov_kwds : str and mapping, optional
         Type of the covariance matrix, and further arguments of
         `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": "subject"}``, the name of
         a column.
+    verbose : bool
+        Whether to show the progress on standard error.
     **options
-        Further arguments of `moestat.fit`: ``gate``, ``expert``, ``bounds``, ``solver``,
-        ``n_starts``, ``rng`` and so on.
+        Further arguments of `moestat.fit`: ``bounds``, ``equal``, ``solver``, ``n_starts`` and so
+        on.
 
     Returns
     -------
@@ -160,11 +181,21 @@ def fit_formula(
     [23.0]
     """
     check_options(options, fit_formula, fit)
+    if isinstance(data, str) and "~" in data and not isinstance(formula, str):
+        raise ValueError(
+            "formula and data are swapped: the order is fit_formula(formula, data), such as"
+            f" fit_formula({short(data)}, data)"
+        )
+    shown = {"gate": gate, "expert": expert, "rng": rng, "prior": prior, "exposure": exposure}
+    options = {**options, **{name: each for name, each in shown.items() if each is not None}}
+    if verbose:
+        options["verbose"] = verbose
     how = weights, offset, groups, missing, scope
     source, n_experts = source_of(data), count_of(formula, n_experts)
     if source is not None:
-        known = signature(fit).parameters
-        result = fit_source(formula, source, family, n_experts, *how, options, [*known], resume)
+        of_model = signature(make_family).parameters
+        known = [name for name in signature(fit).parameters if name not in of_model]
+        result = fit_source(formula, source, family, n_experts, *how, options, known, resume)
         return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
     if resume is not None:
         raise ValueError(
@@ -217,9 +248,9 @@ def shared_source(formulas: Sequence[Any], data: Any, family: Any, given: Mappin
     columns = column_names(data) if source is None else columns_of_source(source)
     scope = given.get("scope")
     weights, offset, groups = (given.get(name) for name in ("weights", "offset", "groups"))
-    random = {name: given[name] for name in ("random",) if name in given}
+    terms = {name: given[name] for name in ("random", "exposure") if name in given}
     also = [
-        read_terms(formula, columns, family, weights, offset, groups, missing, scope, random)
+        read_terms(formula, columns, family, weights, offset, groups, missing, scope, terms)
         for formula in formulas
     ]
     if source is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, Labels
-from moestat.base.validate import did_you_mean, listed, short
+from moestat.base.validate import did_you_mean, hint_of_text, listed, short
 from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
@@ -253,6 +253,16 @@ class FormulaInputs:
             if levels[name] is None and name in coded
             else levels[name]
             for name in used
+        }
+
+    def terms_by_column(self) -> dict[tuple[str, str], str]:
+        """The term of each column of the experts and of the gate, by part and column."""
+        return {
+            (part, str(column)): str(row.term)
+            for part, spec in zip(("expert", "gate"), self._specs, strict=False)
+            for row in spec.structure
+            for column in row.columns
+            if column != _INTERCEPT
         }
 
     def alone_in_terms(self) -> list[str]:
@@ -551,6 +561,7 @@ def _levels(column: Column) -> Labels | None:
         dates = "; convert dates to a number such as days since the first"
         raise ValueError(
             f"data: column {column.name!r} must hold numbers or words, got {kinds}"
+            f"{hint_of_text(column.values)}"
             f"{dates * any('date' in kind or 'time' in kind for kind in kinds)}"
         )
     return np.unique(values)
@@ -566,6 +577,11 @@ def _check_words(names: Iterable[str], table: Table) -> None:
         if words.size > FEW_LEVELS and (hint := hint_of_words(name, words)):
             raise ValueError(
                 f"data: column {name!r} has {words.size} different words; {hint}. To use it as a"
+                f" category all the same, write C({name})"
+            )
+        if words.size > FEW_LEVELS and (cell := hint_of_text(column.values)):
+            raise ValueError(
+                f"data: column {name!r} has {words.size} different words{cell}. To use it as a"
                 f" category all the same, write C({name})"
             )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.types import FloatArray, IntArray, Labels
-from moestat.base.validate import as_numbers, as_plain_array, listed, short
+from moestat.base.validate import as_numbers, as_plain_array, hint_of_text, listed, short
 from moestat.base.warnings import LimitWarning, warn_caller
 from moestat.estimation.reading.hints import hint_of_words
 
@@ -98,6 +98,9 @@ class Column:
         """Values (n,) as float64, NaN where missing; refuses categories and infinite ones."""
         words = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
         hint = hint_of_words(self.name, words)
+        cell = hint_of_text(self.values) if self.categorical and self.levels is None else ""
+        if cell and not hint:
+            raise ValueError(f"{label} must hold numbers{cell}")
         if self.categorical and (hint or not label.startswith("X")):
             whose = "" if self.name is None or repr(self.name) in label else f" {self.name!r}"
             raise ValueError(

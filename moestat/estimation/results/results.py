@@ -46,7 +46,9 @@ from moestat.estimation.inference.three_step import ThreeStep, covariates, dista
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.results.one_response import OneResponse, one_response
 from moestat.estimation.results.pictures import Pictures
+from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.results.summary import Summary, estimates, summarise, tidy
+from moestat.estimation.results.term_tests import wald_test_terms
 from moestat.estimation.storage import MAX_BYTES, read_record, write_record
 from moestat.model.units import Coordinates, DataUnits
 from moestat.solvers import Certificate, Solution
@@ -342,6 +344,38 @@ class MoEResults(Pictures):
         """
         self._warn_of_order()
         return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
+
+    def wald_test_terms(self) -> pd.DataFrame:
+        """Test each term of the experts and of the gate by a Wald test, as in statsmodels.
+
+        The hypothesis is that all coefficients of the term are 0: those of all experts, classes and
+        responses, and of all columns of the term, such as the levels of a factor.  Coefficients
+        with a known value, and those of the reference of the gate, are left out; coefficients that
+        are equal by ``equal=`` count once.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``statistic``, ``df`` and ``pvalue`` (chi-square), one row for each part ("gate"
+            or "expert") and term.  The statistic is NaN if a coefficient of the term has no
+            standard error.
+
+        Raises
+        ------
+        ValueError
+            If the experts are not linear in their coefficients.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> data = {"x": x, "site": np.arange(60) % 3, "y": x + np.sin(7 * x)}
+        >>> result = moestat.fit_formula("y ~ x + C(site)", data, n_experts=1, rng=0)
+        >>> result.wald_test_terms()["df"].loc["expert"].to_dict()
+        {'Intercept': 1, 'x': 1, 'C(site)': 2}
+        """
+        self._warn_of_order()
+        return wald_test_terms(self)
 
     def t_test(self, constraints: str) -> Effects:
         """Test linear constraints on the parameters one at a time by normal tests, with intervals.
@@ -784,13 +818,20 @@ class MoEResults(Pictures):
         """
         return explain(self)
 
-    def tidy(self, alpha: float = 0.05) -> pd.DataFrame:
+    def tidy(self, alpha: float = 0.05, *, exponentiate: bool = False) -> pd.DataFrame:
         """Return a table with one row per parameter, labelled by the names of the data.
 
         Parameters
         ----------
         alpha : float
             Intervals have the level ``1 - alpha``.
+        exponentiate : bool
+            Whether to report the exponentials of coefficients on a log or logit scale: rate ratios
+            (or ratios of means) of experts with a log link, odds ratios of experts with a logit
+            link, of classes and of a softmax gate.  Their ``error`` is that of the delta method,
+            ``lower`` and ``upper`` are the exponentials of the ends of the interval, and ``z`` and
+            ``pvalue`` test that the ratio is 1.  Other parameters are left as they are; the further
+            column ``scale`` says which is which.
 
         Returns
         -------
@@ -801,6 +842,11 @@ class MoEResults(Pictures):
             ``status`` (estimated, reference, fixed, on a bound, not identified) and ``name`` (the
             name in `param_names`).  Quantities that do not exist are NaN.
 
+        Raises
+        ------
+        ValueError
+            If `exponentiate` is true and no coefficient is on a log or logit scale.
+
         Examples
         --------
         >>> import numpy as np, moestat
@@ -809,7 +855,11 @@ class MoEResults(Pictures):
         >>> list(result.tidy()["name"])
         ['b[0]', 'a[0,0]', 'log nu[0]']
         """
-        return tidy(estimates(self, alpha))
+        rows = estimates(self, alpha)
+        if not exponentiate:
+            return tidy(rows)
+        ratios, kinds = with_ratios(self.family, self.param_names, rows)
+        return tidy(ratios).assign(scale=kinds)
 
 
 @door()

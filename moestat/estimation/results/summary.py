@@ -307,6 +307,7 @@ def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
         ),
         ("Starts (agreeing)", starts, "Distinct optima", certificate.n_optima),
         *_higher(result),
+        *_offset(result),
         ("Standard errors", errors, "On a bound", len(certificate.active)),
         ("Solver", result.solver, "Status", certificate.status),
     ]
@@ -320,6 +321,16 @@ def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
         reach = f"{certificate.reach:.1e}"
         facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))
     return tuple(facts)
+
+
+def _offset(result: MoEResults) -> list[tuple[str, ...]]:
+    """The offset of the experts, by the name of its input."""
+    if result.family.offset_input is None:
+        return []
+    place, slope = result.family.offset_input
+    known = None if result.data is None else result.data.features
+    name = f"x[{place}]" if known is None else known[place]
+    return [("Offset", name if slope == 1.0 else f"{slope:.6g} {name}", "", "")]
 
 
 def _higher(result: MoEResults) -> list[tuple[str, ...]]:

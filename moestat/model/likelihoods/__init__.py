@@ -25,7 +25,38 @@ from moestat.model.likelihoods import (
 
 __all__ = ["LIKELIHOODS"]
 
-LIKELIHOODS: Registry[Likelihood] = Registry("likelihood", "moestat.likelihoods")
+_ALIASES = {
+    "normal": "gaussian",
+    "multivariate-normal": "multivariate-gaussian",
+    "mvn": "multivariate-gaussian",
+    "lognormal": "log-normal",
+    "student": "student-t",
+    "t": "student-t",
+    "studentt": "student-t",
+    "invgauss": "inverse-gaussian",
+    "inversegaussian": "inverse-gaussian",
+    "wald": "inverse-gaussian",
+    "negbin": "negative-binomial",
+    "negativebinomial": "negative-binomial",
+    "nbinom": "negative-binomial",
+    "nb": "negative-binomial",
+    "nb2": "negative-binomial",
+    "zip": "zero-inflated-poisson",
+    "zeroinflatedpoisson": "zero-inflated-poisson",
+    "zinb": "zero-inflated-negative-binomial",
+    "bernoulli": "binomial",  # whose default is one trial
+    "betabinomial": "beta-binomial",
+    "betabinom": "beta-binomial",
+    "logistic": "multinomial",
+    "logit": "multinomial",
+    "mnlogit": "multinomial",
+    "categorical": "multinomial",
+    "ordered": "ordinal",
+    "expon": "exponential",
+}
+"""Names of flexmix, mclust, R, SciPy, scikit-learn and statsmodels that have one meaning."""
+
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood", "moestat.likelihoods", aliases=_ALIASES)
 LIKELIHOODS.register(multinomial.LIKELIHOOD)
 LIKELIHOODS.register(gaussian.LIKELIHOOD)
 LIKELIHOODS.register(least_squares.LIKELIHOOD)
