@@ -92,6 +92,10 @@ class ModeRules(NamedTuple):
     """Rows of a part for each parameter; a part has at least `SearchRules.least` rows."""
     steps: int = 20
     """Number of steps on a part, or on resamples of it, before a run goes on to all rows."""
+    longest: int = 200
+    """Largest number of steps of a run on all rows: longer ones go along ridges.  A problem with
+    four Laplace gates of classes takes 48 s with `NEWTON_STEPS` and 7 s with 300, to the same end;
+    the best run is climbed to its end in any case."""
     most: float = 1.5
     """Rows, in parts, above which runs begin on a part."""
     wide: int = 3

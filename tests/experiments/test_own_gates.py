@@ -7,6 +7,18 @@ import pytest
 
 import moestat
 from experiments.own_gates.cases import CASES, truth_of
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
+
+
+@pytest.fixture(autouse=True)
+def without_members_of_ones_own():
+    """Other tests and pages list the members that the library ships."""
+    before = [(registry, dict(registry._members)) for registry in (GATES, EXPERTS)]
+    yield
+    for registry, members in before:
+        registry._members.clear()
+        registry._members.update(members)
 
 
 @pytest.mark.parametrize("name", ["wave-linear", "cauchy-bent", "softmax-arch", "hyperbolic-bent"])

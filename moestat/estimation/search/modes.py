@@ -176,7 +176,7 @@ class ModeSearch:
             if first is not wide:
                 ends = run_starts(first, points, MODES.steps, self.threads)
                 points = np.array([end.theta for end in ends])
-            return run_starts(wide, points, NEWTON_STEPS, self.threads)
+            return run_starts(wide, points, MODES.longest, self.threads)
 
         n_experts = family.n_experts
         made, most = 0, self.batches or MODES.batches * n_experts
