@@ -212,8 +212,7 @@ def fit(
     ``bounds=F.box``.
 
     A likelihood of a mixture has many local maxima, and its supremum is often at infinity or at an
-    expert on a few rows, which predicts new rows worse than the maximum beside it (McLachlan and
-    Peel 2000, Sec. 3.10).  The default estimate therefore begins at the highest posterior mode.
+    expert on a few rows, a spurious maximum (McLachlan and Peel 2000, Sec. 3.10).  The default estimate therefore begins at the highest posterior mode.
     Nothing is forbidden: where this mode leads to infinity, as at a true change point, the fit
     returns that end with a `SeparationWarning`.  ``result.ends`` lists the ends that the search
     saw, and ``result.at_end(j)`` returns any of them.

@@ -1,8 +1,8 @@
 """The default search: the highest mode of the posterior density under the weak prior.
 
 The maximum of the likelihood to which this mode leads is the default estimate.  The likelihood
-itself has its highest values where a gate diverges or an expert describes a few rows; such ends
-predict new rows worse than the maximum beside them (`benchmarks/regular.py`).
+itself has its highest values where a gate diverges or an expert describes a few rows; in
+simulations such ends predict new rows worse than the maximum beside them (`benchmarks/regular.py`).
 
 Starts of four kinds (`Pool`) are run to convergence in batches.  After each batch neighbours of the
 best mode are run, too: points that it reaches on resamples of the rows, or with one expert
