@@ -212,10 +212,11 @@ def fit(
     ``bounds=F.box``.
 
     A likelihood of a mixture has many local maxima, and its supremum is often at infinity or at an
-    expert on a few rows, a spurious maximum (McLachlan and Peel 2000, Sec. 3.10).  The default estimate therefore begins at the highest posterior mode.
-    Nothing is forbidden: where this mode leads to infinity, as at a true change point, the fit
-    returns that end with a `SeparationWarning`.  ``result.ends`` lists the ends that the search
-    saw, and ``result.at_end(j)`` returns any of them.
+    expert on a few rows, a spurious maximum (McLachlan and Peel 2000, Sec. 3.10).  The climb to the
+    default estimate therefore begins at the highest posterior mode.  Nothing is forbidden: where
+    this mode leads to infinity, as at a true change point, the fit returns that end with a
+    `SeparationWarning`.  ``result.ends`` lists the ends that the search saw, and
+    ``result.at_end(j)`` returns any of them.
 
     If the model is given by name, experts are in descending order of their mean weight over the
     rows, for every seed.  With a `Family`, with given starts, or with parameters of the gate on a
