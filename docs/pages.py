@@ -479,6 +479,7 @@ _ORDER = (
     "from_spec_to_rate",
     "what_a_truth_allows",
     "to_1e14",
+    "rate_of_your_own_gate",
     "attention",
     "competesmoe",
     "expert_count",
