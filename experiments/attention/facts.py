@@ -294,8 +294,8 @@ FACTS = (
         "Definitions 1 to 4 as printed.",
         "Definition 1 asks that two families are independent, the second of which is that of"
         " Definition 2; Definition 3 likewise has that of Definition 4, and twice differentiable"
-        " experts are differentiable.  So each implies the other, whether or not an expert meets"
-        " it.",
+        " experts are differentiable.  So Definition 1 implies Definition 2, and Definition 3"
+        " implies Definition 4, whether or not any expert meets them.",
         "Every expert.",
         "",
         (Inequality(FAMILIES),),

@@ -107,8 +107,9 @@ _NOTES = {
     6: "The constants of M and J are taken as 1.",
     17: "With constants 1.",
     21: "With constants 1; the second bound is Lemma 25.",
-    13: "The printed proof applies Lemma 27 at G = 2, where its condition on eta cannot be met; the"
-    " one of the fact does without.",
+    13: "For eta <= x_0 / 2: for larger eta of order sigma0 a step may throw a negative product"
+    " past x_0.  The printed proof applies Lemma 27 at G = 2, where its condition on eta cannot be"
+    " met; the one of the fact does without.",
     14: "The exact order is M^2 sigma0^0.9 / eta, which is smaller.  The alignment after it is"
     " expert-count.lemma-14.alignment.",
     15: "The bound on the growth of the best unit, for every patch.  The other lines are Lemma 13.",
@@ -224,10 +225,10 @@ CLAIMS = (
         "expert-count.lemma-15.repaired",
         "Lemmas 14 and 15, repaired",
         "From T^(m) on the gradients of the best unit along its signal, in all P patches together,"
-        " are at least 1 - sigma0^0.2 of the norm in length, and its inner products with its signal"
-        " add up over patches to at least (1 - sigma0^0.2) eta (t - T^(m)).",
+        " are at least 1 - s of the norm in length, s of order sigma0^0.2 up to logarithms, and its"
+        " inner products with its signal add up over patches to at least (1 - s) eta (t - T^(m)).",
         proved=("frobenius-share",),
-        note="So the largest is at least (1 - sigma0^0.2) / P of eta (t - T^(m)), and the vector"
+        note="So the largest is at least (1 - s) / P of eta (t - T^(m)), and the vector"
         " over patches P^(-1/2) of it: the orders survive where P is logarithmic, but how the sum"
         " is shared among patches is not shown.",
         repairs="expert-count.lemma-15",

@@ -93,8 +93,8 @@ FACTS = (
         "expert-count",
         ("Lemma 12", "Lemma 13", "(11)"),
         "n = Omega(d) and sigma_0 >= d^(-1/3), so that n^(-1/2) and d^(-1/2) are at most of order"
-        " sigma_0^1.5; M up to order sigma_0^-0.075, eta = O(sigma_0), J, K and P of logarithmic"
-        " order.  A unit has the same start in all patches.",
+        " sigma_0^1.5; M up to order sigma_0^-0.075, eta <= x_0 / 2 for Lemma 13, J, K and P of"
+        " logarithmic order.  A unit has the same start in all patches.",
         "Up to T_1 gates are 1 / M (1 + O(M^3 sigma_0^2)), routes 1 / M (1 + O(M^5 sigma_0^2)), by"
         " the true orders in Lemmas 10 and 11, and l' = -1/2 + O(sigma_0^1.5): a relative error of"
         " order M^5 sigma_0^2, below sigma_0^1.5 for M up to sigma_0^-0.1.  With these constants"

@@ -111,6 +111,21 @@ def rows_needed(family: Family) -> int:
     return int(1.4 * functions) + 12
 
 
+def _are_distinct(found: Analysis) -> bool:
+    """Whether no two experts of the truth are equal.
+
+    The proof that normal cells of m atoms have no order above 2m needs it: the terms of two equal
+    experts are one function, so that their cells mix.
+    """
+    family = found.family
+    channels = range(family.first_expert_channel, len(family.channels))
+    places = [
+        np.concatenate([family.index[i, c] + np.arange(family.width[c]) for c in channels])
+        for i in range(family.n_experts)
+    ]
+    return len({tuple(found.theta[each].tolist()) for each in places}) == family.n_experts
+
+
 def has_corners(family: Family, theta: FloatArray, design: Design) -> bool:
     """Whether a corner of the gate or of a mean lies among the inputs."""
     if family.gate.kink is None and not family.has_kinked_mean:
@@ -400,7 +415,9 @@ def _one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str,
         if block == heat:
             matched = f"{size} normal distributions match {2 * size - 1} moments of one"
             reason = f"{_heat_text(found.family, block)}: {matched}"
-            rates[block] = Rate(block, cell, 2.0 * size, PROVED, reason)
+            order = 2.0 * size
+            more = not _are_distinct(found)
+            rates[block] = Rate(block, cell, order, PROVED, reason, at_least=more)
         cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
         ladder = _search(work, cells, j, block, {j: _factor(moments, M, j)}, block == heat)
         if ladder is None:
@@ -438,7 +455,8 @@ def _one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str,
             continue
         if heat in rates and block == found.family.likelihood.channels[-1].intercept:
             reason = f"{_heat_text(found.family, heat)}: it moves with the square of {heat}"
-            rates[block] = Rate(block, cell, max(2.0, float(size)), PROVED, reason)
+            order, more = max(2.0, float(size)), not _are_distinct(found)
+            rates[block] = Rate(block, cell, order, PROVED, reason, at_least=more)
             continue
         cells = [j] * size + [i for i in range(found.family.n_experts) if i != j]
         ladder = _search(work, cells, j, block, None, False)
@@ -645,7 +663,8 @@ def _pair(work: Work, moments: Moments, i: int, j: int, block: str) -> Rate:
     text = f"{_relation_of(moments, M)}: opposite displacements reach ε^4"
     heat = _heat_block(found.family) == block
     if heat:
-        return Rate(block, "2, 2", 4.0, PROVED, _heat_text(found.family, block))
+        reason, more = _heat_text(found.family, block), not _are_distinct(found)
+        return Rate(block, "2, 2", 4.0, PROVED, reason, at_least=more)
     cells = [i, i, j, j, *(k for k in range(found.family.n_experts) if k not in (i, j))]
     directions = {i: _factor(moments, M, i), j: _factor(moments, M, j)}
     lead = i if np.abs(directions[i]).max() >= np.abs(directions[j]).max() else j
