@@ -2,9 +2,8 @@
 
 from experiments.own_gates.members import register
 
-register()
-
 if __name__ == "__main__":
     from moestat.sweep.__main__ import main
 
+    register()
     main()

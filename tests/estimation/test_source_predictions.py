@@ -113,7 +113,7 @@ def test_a_fit_to_blocks_with_names_predicts_to_files(frame, path, tmp_path):
 KILLED = """
 import os, signal
 import moestat
-from moestat.estimation.results.results import source_predictions
+from moestat.estimation.results import source_predictions
 
 write = source_predictions._write
 
