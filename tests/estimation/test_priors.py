@@ -274,8 +274,8 @@ def test_the_weak_prior_leaves_a_gate_free_that_is_not_linear():
     x, y = separated_rows()
     kinds = []
     for seed in range(4):
+        how = {"n_experts": 2, "gate": "laplace", "prior": "weak", "rng": seed}
         with pytest.warns((SeparationWarning, IdentificationWarning)) as said:
-            how = {"n_experts": 2, "gate": "laplace", "prior": "weak", "rng": seed}
             mode = moestat.fit("gaussian", x, y, **how)
         kinds += [w.category for w in said]
         assert mode.prior == Prior(gate=None)
