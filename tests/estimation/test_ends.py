@@ -1,0 +1,81 @@
+"""The default estimate is the maximum to which the highest mode leads; other ends are listed."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import moestat
+from moestat.base.warnings import MoEWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 2))
+    first = rng.random(500) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = np.where(first, 1 + X[:, 1], -1 - X[:, 1]) + 0.4 * rng.normal(size=500)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def result(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MoEWarning)
+        return moestat.fit("gaussian", *rows, n_experts=3, rng=1)
+
+
+def test_the_first_end_is_the_fit_and_has_the_highest_mode(rows, result):
+    mode = moestat.fit("gaussian", *rows, n_experts=3, prior="weak", rng=1)
+    ends = result.ends
+    assert ends.log_likelihood[0] == pytest.approx(result.llf, abs=1e-6)
+    # The mode has a higher posterior density than the maximum to which it leads.
+    assert mode.log_posterior >= ends.log_posterior.max() - 1e-6
+    assert mode.llf <= result.llf
+
+
+def test_each_end_can_be_had_as_a_fit(result):
+    for j, height in enumerate(result.ends.log_likelihood):
+        other = result.at_end(j)
+        assert other.llf == pytest.approx(height, abs=0.01)
+        assert other.certificate.certified
+    with pytest.raises(ValueError, match="j must be a row of the table ends"):
+        result.at_end(len(result.ends))
+
+
+def test_a_note_says_where_an_end_is_higher(result):
+    higher = result.ends.log_likelihood.max() > result.llf + 0.01
+    summary = " ".join(str(result.summary()).split())
+    assert ("also saw an end whose log-likelihood is higher" in summary) == higher
+    assert higher
+
+
+def test_ends_are_saved(result, tmp_path):
+    result.save(tmp_path / "fit.npz")
+    again = moestat.load(tmp_path / "fit.npz")
+    pd.testing.assert_frame_equal(again.ends, result.ends)
+
+
+def test_ends_of_other_units_and_of_copies_are_the_same(rows, result):
+    X, y = rows
+    other = moestat.fit("gaussian", X, 10 * y + 3, n_experts=3, rng=1)
+    shift = 500 * np.log(10)
+    assert other.llf == pytest.approx(result.llf - shift, abs=0.01)
+    assert other.ends.log_likelihood[0] == pytest.approx(other.llf, abs=1e-6)
+    twice = moestat.fit("gaussian", X, y, n_experts=2, sample_weight=np.full(500, 2), rng=1)
+    once = moestat.fit("gaussian", X, y, n_experts=2, rng=1)
+    assert twice.llf == pytest.approx(2 * once.llf, abs=0.01)
+
+
+def test_fits_without_a_search_for_modes_know_no_ends(rows):
+    X, y = rows
+    for options in ({"n_experts": 1}, {"n_experts": 2, "maximum": "highest"}):
+        with pytest.raises(ValueError, match="ends: known only of fits of several experts"):
+            _ = moestat.fit("gaussian", X, y, rng=0, **options).ends
+    with pytest.raises(ValueError, match="maximum must be one of 'regular', 'highest'"):
+        moestat.fit("gaussian", X, y, maximum="largest")
