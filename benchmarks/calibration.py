@@ -63,8 +63,10 @@ SEEDS, WORK, QUICK = 5, 1e5, 2.0
 """Calls of a problem, rows times squared parameters at most, and seconds of all calls below which
 one more has sixty starts."""
 
-MODES: dict[str, Any] = {"prior": "weak"}
-"""What calls for posterior modes have in addition."""
+MAXIMA: dict[str, Any] = {"maximum": "highest"}
+"""Options of the calls, whose probability is of a higher maximum; `modes.py` is on the default."""
+MODES = MAXIMA | {"prior": "weak"}
+"""The same for posterior modes."""
 
 FRESH = 1000
 """Number of the first problem on which nothing was chosen."""
@@ -595,7 +597,7 @@ def main() -> None:
     maxima, modes = HERE / "calibration.jsonl.gz", HERE / "calibration_modes.jsonl.gz"
     if given.command == "collect":
         numbers = range(given.first, given.first + given.problems)
-        path, options = (modes, MODES) if given.modes else (maxima, {})
+        path, options = (modes, MODES) if given.modes else (maxima, MAXIMA)
         collect(path, numbers, given.minutes, given.real, options)
     else:
         judge(maxima, modes)
