@@ -195,10 +195,10 @@ class ModeSearch:
                 break
         if wide is not sample:
             self._refine(record, sample)
+        start = self.release(record, problem.replace_data(sample.data))
         counts = [mode.starts for mode in record.modes]
         counts[:1] = [max(starts, 1) for starts in counts[:1]]  # neighbours alone may reach it
         counts.append(max(0, record.starts - sum(counts)))
-        start = self.release(record, problem.replace_data(sample.data))
         return (self.pool.draw(plain, rng)[:1] if start is None else start[None]), counts
 
     def _draw_neighbours(
