@@ -14,11 +14,11 @@ from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES, order_by_der
 from experiments.time_limit import OutOfTimeError, at_most
 from moestat.base.types import FloatArray
 from moestat.metrics.information import information_spectrum
-from moestat.metrics.losses import BlockTerm, VoronoiLoss
 from moestat.model.designs import Uniform
 from moestat.model.family import Family
 from moestat.theory.explorer._explore import explore
 from moestat.theory.explorer._reference import references
+from moestat.theory.exponents._raw import deviations
 from moestat.theory.identifiability.far import find_far
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "NOT_DONE",
     "AtlasResult",
     "by_rule",
-    "deviations",
     "drawn_truth",
     "run_cell",
 ]
@@ -76,33 +75,6 @@ class AtlasResult:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return asdict(self)
-
-
-def deviations(model: Family, theta: FloatArray) -> VoronoiLoss:
-    """The sum of the deviations of all blocks, exponent 1 in every cell.
-
-    Under a raw gate the block c makes the masses: several atoms share that of one, so that it
-    enters in cells of one atom only, as in the losses of Yan et al. (2025).
-    """
-    blocks = model.measure(theta).atoms
-    raw = model.gate.mass
-    return VoronoiLoss(
-        name="deviations",
-        terms=tuple(
-            BlockTerm(
-                name,
-                vector_axes=min(block.ndim - 1, 1),
-                summed_axes=max(block.ndim - 2, 0),
-                in_cells=name != raw,
-                exact_only=name == raw,
-            )
-            for name, block in blocks.items()
-        ),
-        exact_exponent=1.0,
-        over_exponent=1.0,
-        translated=tuple(name for name in model.gate.translations if name in blocks),
-        source="the atlas of rates",
-    )
 
 
 def drawn_truth(cell: AtlasCell) -> tuple[FloatArray, tuple[str, ...]]:

@@ -14,7 +14,9 @@ from time import monotonic
 
 import numpy as np
 
+from moestat.base.types import FloatArray
 from moestat.metrics.losses import BlockTerm, VoronoiLoss
+from moestat.model.family import Family
 from moestat.theory.explorer._explore import explore
 from moestat.theory.exponents._point import Parameter, Point
 from moestat.theory.exponents._search import Configuration, Ladder, climb_down
@@ -340,10 +342,11 @@ def _opposite(work: Work, cell: str, blocks: Sequence[str], why: str) -> None:
         found.rows.append(Rate(block, cell, r, SEARCHED, reason, at_least=True))
 
 
-def deviations(family, theta) -> VoronoiLoss:  # type: ignore[no-untyped-def]
+def deviations(family: Family, theta: FloatArray) -> VoronoiLoss:
     """The sum of the deviations of all blocks, exponent 1 in every cell.
 
-    Under a raw gate the block of the masses enters in cells of one atom only: several share it.
+    Under a raw gate the block of the masses enters in cells of one atom only: several share it, as
+    in the losses of Yan et al. (2025).
     """
     blocks = family.measure(theta).atoms
     raw = family.gate.mass
