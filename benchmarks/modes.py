@@ -6,9 +6,9 @@
 `collect` adds to results/modes.jsonl.gz a line for each problem of `calibration.py` that is not
 there yet: three searches with other seeds that make all of their batches, and after each batch
 what the search had seen and how high its best mode was.  The highest mode of the three is the best
-one known.  `fit` estimates the coefficients of `moestat.estimation.rules.MODES` on the problems of
-odd numbers, judges them on those of even numbers, and writes results/modes.md: calibration in ten
-bins, and by each risk how many batches a search makes and how often it ends lower.
+one known.  `fit` estimates the coefficients of `moestat.estimation.rules.MODES` on the problems up
+to number 479, judges them on the others, and writes results/modes.md: calibration in ten bins, and
+by each risk how many batches a search makes and how often it ends lower.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from moestat.solvers.driver import Cores
 HERE = Path(__file__).parent / "results"
 SEEDS = 3
 """Searches of each problem."""
+HELD = 480
+"""The first problem that has no part in the fit."""
 
 
 class Watched(ModeRecord):
@@ -107,9 +109,10 @@ def collect(path: Path, numbers: range, minutes: float) -> None:
             return
 
 
-def covariates(stop: dict[str, float]) -> list[float]:
+def covariates(stop: dict[str, float], n_experts: int) -> list[float]:
     """Those of `ModeRecord.probability`."""
-    return [1.0, np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])]
+    hits, rounds = np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])
+    return [1.0, hits, rounds, np.log(n_experts)]
 
 
 def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -128,7 +131,7 @@ def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
                         "search": search,
                         "batch": batch,
                         "more": record["more"],
-                        "z": covariates(stop),
+                        "z": covariates(stop, record["k"]),
                         "good_turing": stop["single"] / stop["starts"],
                         "lower": best - stop["height"] > SAME_HEIGHT,
                         "seconds": stop["seconds"],
@@ -153,8 +156,8 @@ def judge(path: Path) -> None:
     """Fit on one half of the problems, judge on the other, and write the page."""
     records = [json.loads(line) for line in lines_of(path)]
     stops = stops_of(records)
-    train = [stop for stop in stops if stop["name"] % 2]
-    held = [stop for stop in stops if not stop["name"] % 2]
+    train = [stop for stop in stops if stop["name"] < HELD]
+    held = [stop for stop in stops if stop["name"] >= HELD]
     Z = np.array([stop["z"] for stop in train])
     beta = fitted(Z, np.array([float(stop["lower"]) for stop in train]))
     said = np.array([1.0 / (1.0 + np.exp(-np.dot(stop["z"], beta))) for stop in held])
@@ -169,11 +172,11 @@ def judge(path: Path) -> None:
         f"{len(records)} simulated problems of {laws} likelihoods, three searches each, with what"
         " they had seen after each of their batches. A higher mode is known where another search,"
         " or a later batch, ended more than .01 higher. Coefficients are fitted to the"
-        f" {len(train):,} stops of the problems of odd numbers and judged on the {len(held):,} of"
-        " the others; stops of one problem are not independent, so that the bands of the binomial"
+        f" {len(train):,} stops of the problems up to number {HELD - 1} and judged on the"
+        f" {len(held):,} of the others; stops of one problem are not independent, so that the bands of the binomial"
         " distribution are too narrow.",
         "",
-        "Coefficients of 1, ln(hits + 1/2) and ln(1 + rounds):"
+        "Coefficients of 1, ln(hits + 1/2), ln(1 + rounds) and ln(experts):"
         f" {', '.join(f'{b:.3f}' for b in beta)}."
         f" Brier score {np.mean((said - lower) ** 2):.3f}; of the mean alone"
         f" {np.mean((lower.mean() - lower) ** 2):.3f}; of the share of modes that one start reached"
@@ -184,7 +187,7 @@ def judge(path: Path) -> None:
         "|---|---|---|---|",
         *map(row_of, bins),
         "",
-        "Searches of the problems of even numbers, had they stopped by the risk:",
+        "Searches of the problems that had no part in the fit, had they stopped by the risk:",
         "",
         "| risk | experts | batches, mean | seconds, mean | ends lower | of these in silence |",
         "|---|---|---|---|---|---|",

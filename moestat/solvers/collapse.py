@@ -32,11 +32,11 @@ def collapsed_atoms(problem: Problem, theta: FloatArray) -> tuple[int, ...]:
     """
     family, penalty = problem.family, getattr(problem, "penalty", None)
     # A prior density of the variances bounds what an atom gains on few samples.
-    bounded = () if penalty is None else penalty.logs
+    bounded = frozenset() if penalty is None else penalty.bounded
     collapsed = (
         _collapsed_in_block(problem, theta, block)
         for block in family.likelihood.scales
-        if not np.isin(family.blocks[block], bounded).any()
+        if bounded.isdisjoint(family.blocks[block].ravel().tolist())
     )
     return tuple(sorted({i for atoms in collapsed for i in atoms}))
 

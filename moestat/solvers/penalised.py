@@ -41,6 +41,11 @@ class Penalty:
         centre = np.broadcast_to(self.centre, len(self.quadratic)).astype(np.float64)
         return centre, np.ascontiguousarray(self.quadratic), logs
 
+    @cached_property
+    def bounded(self) -> frozenset[int]:
+        """Positions of the logarithms of variances, which the penalty keeps away from 0."""
+        return frozenset(self.logs.tolist())
+
     def value(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,), up to a constant."""
         logs = theta[self.logs]

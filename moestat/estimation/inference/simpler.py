@@ -13,8 +13,8 @@ from moestat.estimation.fit.identified import identified_at
 from moestat.estimation.fit.one_fewer import Simpler
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
-from moestat.solvers import Newton, Solution
-from moestat.solvers.driver import Cores, attempt
+from moestat.solvers import Newton
+from moestat.solvers.driver import Cores, Unfinished, attempt
 from moestat.solvers.problem import Problem
 
 __all__ = ["Simpler", "simpler", "with_order"]
@@ -42,18 +42,22 @@ def simpler(result: Fitted) -> Simpler | None:
     data = inner.data
     trial = Problem(small, data)
     candidates = _candidates(inner.family, small, inner.theta, data.X)
-    heights = [float(data.weight @ trial.rowwise(t)[2]) for _, t in candidates]
-    best = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]
-    problems = [Problem(small, data) for _ in best]
+    best = [0]
+    if len(candidates) > 1:
+        heights = [float(data.weight @ trial.rowwise(t)[2]) for _, t in candidates]
+        best = [*np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1][:_TRIED]]
+    problems, newton = [Problem(small, data) for _ in best], Newton()
     ends = attempt(
-        [Newton().steps(p, candidates[i][1]) for p, i in zip(problems, best, strict=True)],
+        [newton.climb(p, candidates[i][1]) for p, i in zip(problems, best, strict=True)],
         problems,
         Cores(1),
     )
-    solved = [(t, end) for t, end in enumerate(ends) if isinstance(end, Solution)]
+    failed = Exception, Unfinished
+    solved = [(t, *end) for t, end in enumerate(ends) if not isinstance(end, failed)]
     if not solved:
         return None
-    top, solution = max(solved, key=lambda pair: pair[1].log_likelihood)
+    top, end, evaluation = min(solved, key=lambda each: each[2].value)
+    solution = newton.certify(problems[top], end, evaluation)
     # What the change of units adds to a log-likelihood is the same for both.
     loss = _height(result) - solution.log_likelihood
     spared = inner.known.rank - identified_at(problems[top], solution).rank
@@ -84,7 +88,8 @@ def _candidates(
     atoms, shared = family.split(theta)
     candidates = []
     for i in range(k):
-        candidates.append(((i,), np.delete(atoms, i, axis=0)))
+        if k > 2:  # a single expert is where it is, from any start
+            candidates.append(((i,), np.delete(atoms, i, axis=0)))
         for j in range(i):
             share = mass[i] / (mass[i] + mass[j])
             merged = share * atoms[i] + (1.0 - share) * atoms[j]

@@ -57,6 +57,8 @@ class ModeRecord:
     """Number of rounds of neighbours of the best mode since it was found."""
     on_all: bool = False
     """Whether the search ran on all rows."""
+    n_experts: int = 1
+    """Number of experts: with more of them, more modes are missed."""
 
     @property
     def best(self) -> Mode:
@@ -67,12 +69,14 @@ class ModeRecord:
     def probability(self) -> float:
         """Estimated probability that a mode exists which is higher than the best one.
 
-        A logistic model of the number of starts that reached the best mode and the number of rounds
-        in which none of its neighbours was higher, fitted by `benchmarks/modes.py`.
+        A logistic model of the number of starts that reached the best mode, the number of rounds in
+        which none of its neighbours was higher, and the number of experts, fitted by
+        `benchmarks/modes.py`.
         """
         if not self.modes:
             return 1.0
-        covariates = 1.0, np.log(self.best.starts + 0.5), np.log1p(self.rounds)
+        hits, rounds = np.log(self.best.starts + 0.5), np.log1p(self.rounds)
+        covariates = 1.0, hits, rounds, np.log(self.n_experts)
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
 
     def add(self, ends: Sequence[RunEnd], rounds: int = 0) -> None:
@@ -102,8 +106,8 @@ class ModeSearch:
     Parameters
     ----------
     pool : Pool
-        The starts of a batch; one of each kind by default.  The first three batches, which are
-        always needed, run together.
+        The starts of a batch; one of each kind by default.  The first batches, one for each
+        expert and at most three, run together.
     risk : float
         Largest accepted probability of a higher mode.
     batches : int, optional
@@ -166,7 +170,7 @@ class ModeSearch:
         size = _part(problem)
         sample = some_rows(posterior, rng, SEARCH.in_all * size)
         part = some_rows(posterior, rng, size)
-        record.on_all = sample is posterior
+        record.on_all, record.n_experts = sample is posterior, family.n_experts
         is_large = sample.data.size > MODES.wide * part.data.size
         wide = some_rows(posterior, rng, MODES.wide * size) if is_large else sample
         first = part if wide.data.size > MODES.most * part.data.size else wide
@@ -181,7 +185,7 @@ class ModeSearch:
         n_experts = family.n_experts
         made, most = 0, self.batches or MODES.batches * n_experts
         while made < most:
-            together = 1 if made else max(1, min(most, MODES.first // (self.pool.count or 1)))
+            together = 1 if made else min(most, n_experts, MODES.first)
             pool = replace(self.pool, count=together * (self.pool.count or 1))
             record.add(climb(pool.draw(plain, rng)))
             if record.modes and n_experts > 1:
