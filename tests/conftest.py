@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One thread of BLAS and of PyTorch for each worker: they would wait for each other's threads.
@@ -18,6 +20,35 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.results.results import MoEResults
+
+LIMIT = 120
+"""Seconds of processor time of a test that is not slow: a search that never ends is a failure."""
+
+
+@pytest.fixture(autouse=True)
+def _end_in_time(request):
+    """Fail a test that takes more than `LIMIT` seconds of this process."""
+    if request.node.get_closest_marker("slow") or (
+        threading.current_thread() is not threading.main_thread()
+    ):
+        yield
+        return
+
+    def fail(*_):
+        pytest.fail(
+            f"the test has used {LIMIT} s of processor time. Of a likelihood of your own look at"
+            " the quantiles of its `law`: those of moestat.model.quantiles.OfCounts and OfNumbers"
+            " end"
+        )
+
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
 
 WELL_CONDITIONED = {
     # Identified and well conditioned on [-4, 4]: the scores are not opposite to each other.

@@ -27,7 +27,13 @@ SNIPPETS = [block for block in BLOCKS if not block.startswith("# ")]
 (KIND_SPEC,) = re.findall(r"```toml\n(# middles.toml\n.*?)```", PAGE, flags=re.DOTALL)
 
 
-GROUPS = {"hyperbolic": "gates", "rayleigh": "likelihoods", "mlmoe_quartic": "losses"}
+GROUPS = {
+    "hyperbolic": "gates",
+    "rayleigh": "likelihoods",
+    "generalised_poisson": "likelihoods",
+    "saturating": "experts",
+    "mlmoe_quartic": "losses",
+}
 
 
 def installed(folder, offered):
@@ -64,18 +70,20 @@ def run(environment, *arguments, folder=ROOT):
     return done.stdout
 
 
-def test_the_page_has_a_gate_a_likelihood_and_a_loss():
-    assert list(FILES) == ["hyperbolic", "rayleigh", "mlmoe_quartic"]
+def test_the_page_has_a_member_of_each_axis():
+    assert list(FILES) == list(GROUPS)
     assert LINES == [
         "GATES.register(hyperbolic.GATE)",
         "LIKELIHOODS.register(rayleigh.LIKELIHOOD)",
+        "LIKELIHOODS.register(generalised_poisson.LIKELIHOOD)",
+        "EXPERTS.register(saturating.EXPERT)",
         "LOSSES.register(mlmoe_quartic.LOSS)",
     ]
 
 
 def test_snippets_run_without_a_warning(extended):
     out = run(extended, "-W", "error", "-c", "\n".join(SNIPPETS))
-    assert out.split() == ["True", "True", "(1,", "2)", "True", "4"]
+    assert out.split() == ["True", "True", "(1,", "2)", "True", "True", "4"]
 
 
 SPEC = """
@@ -203,13 +211,13 @@ def test_contract_tests_take_the_members(extended):
         *["-m", "pytest", "-q", "-p", "no:cacheprovider"],
         *(*CONTRACTS, "tests/metrics/losses/test_every_loss.py"),
         "-k",
-        f"(hyperbolic or rayleigh or quartic) and ({chosen})",
+        f"(hyperbolic or rayleigh or generalised or saturating or quartic) and ({chosen})",
     )
-    assert int(re.findall(r"(\d+) passed", out)[0]) >= 20
+    assert int(re.findall(r"(\d+) passed", out)[0]) >= 40
 
 
 @pytest.mark.slow
 def test_all_contract_tests_take_the_members(extended):
     """The same with Hessians, symmetries and fits by every solver."""
-    chosen = ["-k", "hyperbolic or rayleigh"]
+    chosen = ["-k", "hyperbolic or rayleigh or generalised or saturating"]
     run(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *CONTRACTS)

@@ -19,6 +19,7 @@ import numpy as np
 from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Law, Likelihood
 from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
+from moestat.model.quantiles import bisected
 from moestat.model.random_effects import RandomEffects
 
 __all__ = ["Averaged", "drawn_in_groups", "with_random_intercept"]
@@ -131,16 +132,7 @@ class Averaged:
 
     def ppf(self, q: float | FloatArray) -> FloatArray:
         """The least counts that are not exceeded with probability q, by bisection."""
-        shape = np.broadcast_shapes(np.shape(q), (*self.eta.shape[:-2], self.eta.shape[-1]))
-        end = np.broadcast_to(self.support()[1], shape)
-        low, high = np.full(shape, -1.0), np.ones(shape)
-        while np.any(short_of := (self.cdf(high) < q) & (high < end)):
-            high = np.where(short_of, np.minimum(2.0 * high, end), high)
-        while np.any(high - low > 1.0):
-            middle = np.floor(0.5 * (low + high))
-            enough = self.cdf(middle) >= q
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
+        return bisected(q, *self.moments(), self.cdf, self.support(), True)
 
 
 def with_random_intercept(

@@ -11,13 +11,9 @@ from scipy.special import ndtr
 
 from moestat.base.types import FloatArray, Labels
 from moestat.estimation.data.groups import posterior_of_rows, shares_in_groups
-from moestat.estimation.inference.prediction import (
-    Prediction,
-    mixed_mean,
-    mixture_quantile,
-    quantile,
-)
+from moestat.estimation.inference.prediction import Prediction, mixed_mean, quantile
 from moestat.estimation.inference.random_effects import laws_of_groups, means_of_groups
+from moestat.model.quantiles import mixture_quantile
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import real_in
 from moestat.estimation.fit.delta import gradients, normal_reach
 from moestat.model.family import Family
+from moestat.model.quantiles import mixture_quantile
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Sample
-from moestat.solvers.rules import BELOW_ONE, EPSILON, HALVINGS, TINY, ZERO_CURVATURE
+from moestat.solvers.rules import BELOW_ONE, TINY, ZERO_CURVATURE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,6 @@ __all__ = [
     "expert_log_densities",
     "extrapolation",
     "mixed_mean",
-    "mixture_quantile",
     "predict_with_errors",
     "quantile",
     "variance",
@@ -36,17 +36,11 @@ __all__ = [
 
 _TELLING = (-100.0, 300.0)
 """Range of the predictors of positive means and of shares; others are moved to its ends."""
-_LARGE = 1e250
-"""Means and standard deviations are cut off at this value."""
-
 _OUT_OF_SPAN = 1e-5
 """Smallest distance of an input from the span of the data, in standard deviations, that counts."""
 
 _AT_END = 1e-3
 """Distance from the end of its range within which a share or a mean of counts is at the end."""
-
-_HALVINGS = int(np.ptp([np.finfo(np.float64).minexp, np.finfo(np.float64).maxexp])) + HALVINGS
-"""Number of halvings that bisection needs from one end of float64 to the other."""
 
 
 @doors
@@ -426,36 +420,3 @@ def _components(
         return np.where(np.isnan(probability), y >= mean, probability)
 
     return weight, mean, deviation, cumulative
-
-
-def mixture_quantile(
-    q: float,
-    weight: FloatArray,
-    mean: FloatArray,
-    deviation: FloatArray,
-    cumulative: Callable[[FloatArray], FloatArray],
-    counts: bool = False,
-) -> FloatArray:
-    """The least response (n,) that is not exceeded with probability q, by bisection.
-
-    The bisection begins with Cantelli's bounds of the components, and ends at the count, or within
-    rounding of the value or of the deviations there.
-    """
-    reach = np.minimum(deviation, _LARGE)
-    middle = np.minimum(mean, _LARGE)
-    low = np.min(middle - reach * np.sqrt((1.0 - q) / q), axis=0)
-    high = np.max(middle + reach * np.sqrt(q / (1.0 - q)), axis=0)
-    least = np.min(reach, axis=0)
-    if counts:
-        low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
-    for _ in range(_HALVINGS):
-        size = np.maximum(np.maximum(np.abs(low), np.abs(high)), least)
-        if np.all(high - low <= (1.0 if counts else 4.0 * EPSILON * size)):
-            break
-        # Ends that are far apart are halved in their logarithms.
-        far = (low >= -1.0) & (high > 4.0 * (low + 2.0))
-        at = np.where(far, np.sqrt(np.maximum((low + 2.0) * high, 0.0)), 0.5 * (low + high))
-        at = np.floor(at) if counts else at
-        below = np.sum(weight * cumulative(at), axis=0) < q
-        low, high = np.where(below, at, low), np.where(below, high, at)
-    return high
