@@ -58,7 +58,7 @@ NOT_TUNED = {
 """Names of columns, sizes of types, values of mathematics."""
 
 MEMORY_AND_THREADS = {
-    *("CHUNK", "SAMPLES", "LANES", "PRODUCTS", "_SHARE_OF_FREE", "_SIMULATED_MEMORY", "_TILES"),
+    *("CHUNK", "SAMPLES", "LANES", "PRODUCTS", "_SIMULATED_MEMORY", "_TILES"),
     *("_SHARED_BYTES", "WORKSPACE_BYTES", "_CHUNK", "_SUM_THREADS", "_MOST_PROBLEMS", "GRAM_TILE"),
     *("TILES", "CACHED", *(f"WORK.{field}" for field in WorkRules._fields)),
 }

@@ -208,8 +208,13 @@ def test_contract_tests_take_the_members(extended):
     chosen = "gate_declares or oracle or inverse or typical or sampler or quartic"
     out = run(
         extended,
-        *["-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        *(*CONTRACTS, "tests/metrics/losses/test_every_loss.py"),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *CONTRACTS,
+        "tests/metrics/losses/test_every_loss.py",
         "-k",
         f"(hyperbolic or rayleigh or generalised or saturating or quartic) and ({chosen})",
     )

@@ -228,6 +228,29 @@ def test_siblings_on_the_axes_do_not_import_each_other():
     assert crossing == []
 
 
+def hidden_arguments(tree: ast.AST) -> list[int]:
+    """Lines on which a call splats a tuple or list that is written there: ``f(*(a, b), c)``."""
+    return [
+        argument.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for argument in node.args
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, (ast.Tuple, ast.List))
+    ]
+
+
+def test_calls_show_their_arguments():
+    assert hidden_arguments(ast.parse("f(*(a, b), c)\nf(*t, *map(g, t), (a, *(b, c)))")) == [1]
+    folders = ("moestat", "experiments", "tests", "benchmarks", "docs")
+    found = [
+        f"{path.relative_to(ROOT.parent)}:{line}"
+        for folder in folders
+        for path in sorted((ROOT.parent / folder).rglob("*.py"))
+        for line in hidden_arguments(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
 def test_the_walk_sees_the_package():
     assert {"moestat.model.gates.softmax", "moestat.solvers.newton"} <= set(modules())
     assert "moestat.compiler.jit" in imports_of(ROOT / "model" / "gates" / "softmax.py")

@@ -212,7 +212,10 @@ def _far(cell: AtlasCell, theta: FloatArray, extra: int, seconds: float) -> str:
     try:
         with at_most(seconds / 3.0):
             found = find_far(
-                *(fitted, model, theta, deviations(model, theta)),
+                fitted,
+                model,
+                theta,
+                deviations(model, theta),
                 design=DESIGN,
                 n_starts=_FAR_STARTS,
             )

@@ -64,7 +64,9 @@ CLAIMS = (
         {"over": QUARTER},
         (
             Slope(
-                *(*_fit("sigmoid", "gelu", "sparse"), (2, "expert"), QUARTER),
+                *_fit("sigmoid", "gelu", "sparse"),
+                (2, "expert"),
+                QUARTER,
                 required=False,
                 note="free masses, and a box that holds alpha = beta = 0",
             ),
@@ -125,7 +127,9 @@ CLAIMS = (
         {"over": QUARTER},
         (
             Slope(
-                *(*_fit("softmax", "gelu", "sparse"), (2, "expert"), QUARTER),
+                *_fit("softmax", "gelu", "sparse"),
+                (2, "expert"),
+                QUARTER,
                 required=False,
                 note=f"GELU networks, {FREE_MASSES}",
             ),
@@ -268,7 +272,9 @@ CLAIMS = (
         (
             Slope(*_fit("sigmoid", "gelu", "sparse"), (1, "expert"), HALF),
             Slope(
-                *(*_fit("sigmoid", "gelu", "sparse"), (2, "expert"), QUARTER),
+                *_fit("sigmoid", "gelu", "sparse"),
+                (2, "expert"),
+                QUARTER,
                 required=False,
                 note=FREE_MASSES,
             ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from moestat.rates.bounds import margin_of
+
 __all__ = ["KNOWN", "known_exponents", "left_out", "margin"]
 
 KNOWN: Mapping[str, tuple[Fraction, ...]] = {
@@ -50,15 +52,14 @@ def margin(exponent: Fraction, block: str = "loss") -> float:
     Returns
     -------
     float
-        Half the gap to the nearest other exponent of `known_exponents`, or to 0.
+        That of `moestat.rates.bounds.margin_of` beside `known_exponents` and 0.
 
     Examples
     --------
     >>> margin(Fraction(-1, 2)), margin(Fraction(-1, 4)), round(margin(Fraction(-1, 8), "b"), 3)
     (0.125, 0.0625, 0.021)
     """
-    others = {*known_exponents(block), Fraction(0)} - {exponent}
-    return float(min(abs(other - exponent) for other in others) / 2)
+    return margin_of(exponent, [Fraction(0), *known_exponents(block)])
 
 
 def left_out(interval: tuple[float, float], block: str = "loss") -> tuple[Fraction, ...]:

@@ -198,7 +198,9 @@ def _first_stage() -> tuple[float, float, int]:
     steps = math.ceil(math.sqrt(network.sigma_0) / eta)
     rule = NormalisedGradientDescent(learning_rate=eta, router_rate=eta_r)
     train(
-        *(network, data, steps),
+        network,
+        data,
+        steps,
         **{"optimiser": rule, "start": start, "rng": rng, "precision": "float64", "look": look},
         look_every=25,
     )

@@ -99,7 +99,10 @@ CLAIMS = (
             Floored("classes, k = 3", 2, "expert", QUARTER),
             Floored("classes-second, k = 3", 2, "expert", QUARTER),
             Slope(
-                *(_SWEEP, "softmax, k = 3", (2, "expert"), QUARTER),
+                _SWEEP,
+                "softmax, k = 3",
+                (2, "expert"),
+                QUARTER,
                 required=False,
                 note=FREE_MASSES,
             ),

@@ -164,7 +164,9 @@ def page(found: Errors) -> str:
         path: quantile_slope(
             np.repeat(np.array(sizes, float), [each.size for each in at.values()]),
             np.concatenate(list(at.values())),
-            *(0.9, rng, 0.0),
+            0.9,
+            rng,
+            0.0,
         )
         for path, at in families.items()
     }

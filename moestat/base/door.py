@@ -60,8 +60,15 @@ _BUILTIN: dict[Any, tuple[Any, str]] = {
 }
 """Type of an annotation -> the types of the arguments that it takes, and how messages call them."""
 _PLAIN = {
-    *("builtins", "collections", "datetime", "decimal", "fractions", "pathlib"),
-    *("numpy", "pandas", "scipy"),
+    "builtins",
+    "collections",
+    "datetime",
+    "decimal",
+    "fractions",
+    "pathlib",
+    "numpy",
+    "pandas",
+    "scipy",
 }
 """Packages whose objects never stand for one of another class; any other object may."""
 

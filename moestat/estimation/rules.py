@@ -146,6 +146,40 @@ class DoubtRules(NamedTuple):
     """Probability of a higher maximum above which a fit warns.  Of 796 calls on data sets that were
     drawn at random, 28 end lower in silence and 153 warn in vain; 23 and 251 with .1, 31 and 78
     with .3 (`benchmarks/fresh_sets.py`)."""
+    wild: float = 10.0
+    """Distance of a predicted mean from the responses, in ranges of the responses, beyond which a
+    prediction warns: a straight line through them is as far only ten ranges of an input away from
+    the rows."""
+
+
+class ResampleRules(NamedTuple):
+    """How many resamples are fitted together: seconds and memory, not results."""
+
+    batch: int = 64
+    """Largest number of data sets in memory at a time; with more, compiled runs gain nothing."""
+    rows: int = 200_000
+    """Number of rows, of all data sets together, that ends a batch: a pass over as many outweighs
+    what a batch costs, and they take some megabytes."""
+    hessians: int = 1 << 26
+    """Bytes of the Hessians of resamples that share a pass over a source: 64 MB are little beside
+    a block, and with thirty parameters nine thousand resamples share a pass."""
+    searches: int = 4
+    """Number of resamples whose fits are searched for at a time: the searches share threads, and
+    an interruption loses no more than these."""
+
+
+class PictureRules(NamedTuple):
+    """Choices in pictures of a fit."""
+
+    long: float = 20.0
+    """Length of an interval, in medians, beyond which it does not set the limits of the axis: the
+    others would be shorter than a twentieth of it, some points on paper."""
+    faint: float = 0.05
+    """Smallest opacity of the curve of an expert, where the gate gives it no rows: still seen on
+    white."""
+    rows: int = 500
+    """Largest number of rows over which partial dependence is averaged: a mean of 500 has an error
+    of a twentieth of a standard deviation, less than a line is wide."""
 
 
 class AlarmRules(NamedTuple):
@@ -250,3 +284,4 @@ class RequiredRules(NamedTuple):
 SEARCH, MODES, PATH = SearchRules(), ModeRules(), PathRules()
 DOUBT, ALARM, EM_TEST, REQUIRED = DoubtRules(), AlarmRules(), EMTestRules(), RequiredRules()
 ROUNDING, HIGHER = RoundingRules(), HigherRules()
+RESAMPLES, PICTURES = ResampleRules(), PictureRules()

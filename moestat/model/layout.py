@@ -102,7 +102,10 @@ class ParameterLayout:
 
     @property
     def first_pair_channel(self) -> int:
-        """Position after the channels of each of several responses, of the first of two of them."""
+        """Position of the first channel that two responses share, such as a correlation.
+
+        The channels of single responses stand before it.
+        """
         return self.first_expert_channel + sum(one.n_channels for one in self.likelihood.parts)
 
     @cached_property

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -149,14 +150,14 @@ def logarithmic_slope(exponent: float, log_n: FloatArray, weights: FloatArray) -
     return exponent * (1.0 - float((weights * x) @ np.log(log_n)) / spread) if spread else exponent
 
 
-def margin_of(exponent: float, others: Sequence[float] = EXPONENTS) -> float:
+def margin_of(exponent: float | Fraction, others: Sequence[float | Fraction] = EXPONENTS) -> float:
     """The half-width that an interval may have and tell an exponent from the next one.
 
     Parameters
     ----------
-    exponent : float
+    exponent : float or Fraction
         Predicted exponent of n.
-    others : sequence of float
+    others : sequence of float or Fraction
         Exponents that it is told from; those of the theorems by default.
 
     Returns

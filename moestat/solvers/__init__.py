@@ -9,6 +9,7 @@ from moestat.base.door import door
 from moestat.base.registry import Maker, Registry, make_member
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind
+from moestat.base.warnings import warn_of_old_name
 from moestat.solvers.certificate import Certificate
 from moestat.solvers.em.em import EM
 from moestat.solvers.em.squarem import SQUAREM
@@ -22,7 +23,7 @@ from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton
 from moestat.solvers.problem import Iteration, Problem
 from moestat.solvers.quasi_newton import QuasiNewton
-from moestat.solvers.search import Search
+from moestat.solvers.search import PieceSearch
 from moestat.solvers.solution import Solution
 
 __all__ = [
@@ -38,8 +39,8 @@ __all__ = [
     "Needs",
     "NewtonSquares",
     "Newton",
+    "PieceSearch",
     "QuasiNewton",
-    "Search",
     "Solution",
     "Solver",
     "make_solver",
@@ -64,11 +65,26 @@ class Solver(Protocol):
 
 SOLVERS: Registry[Maker] = Registry("solver", "moestat.solvers")
 for _solver in (
-    *(EM, SQUAREM, Newton, QuasiNewton, MomentNewton),
-    *(GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, NewtonSquares, SGD),
-    Search,
+    EM,
+    SQUAREM,
+    Newton,
+    QuasiNewton,
+    MomentNewton,
+    GaussNewtonBFGS,
+    LevenbergMarquardt,
+    MomentSquares,
+    NewtonSquares,
+    SGD,
+    PieceSearch,
 ):
     SOLVERS.register(Maker(_solver.name, _solver))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Search":
+        warn_of_old_name("moestat.solvers.Search", "moestat.solvers.PieceSearch")
+        return PieceSearch
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @door()

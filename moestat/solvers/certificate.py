@@ -28,7 +28,7 @@ class Certificate:
     certified : bool
         Whether the gain is below 1e-4, no curvature is negative and no atom has collapsed.  The
         status of the solver does not matter.  If the likelihood is discontinuous, derivatives are
-        not sufficient, and only fits by the solver `Search` are certified.
+        not sufficient, and only fits by the solver `PieceSearch` are certified.
     gradient : float
         Norm of the gradient with respect to the free parameters, divided by the number of rows, in
         the metric of the predictors.

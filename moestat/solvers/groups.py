@@ -87,8 +87,13 @@ def group_sums(
     effects = family.likelihood.effects
     base = None if effects is None else effects.base
     sums = GroupSums(
-        *(np.empty((k, G)), np.empty((k, G)) if tau is None else tau.copy(), np.empty(G)),
-        *(np.zeros(P), np.zeros((P, P)), np.zeros((G if order > 0 else 0, P)), weight),
+        np.empty((k, G)),
+        np.empty((k, G)) if tau is None else tau.copy(),
+        np.empty(G),
+        np.zeros(P),
+        np.zeros((P, P)),
+        np.zeros((G if order > 0 else 0, P)),
+        weight,
         np.empty((k, 0 if base is None else G, 4)),
     )
     # With an integral over effects the densities belong to groups, not to rows.
@@ -118,18 +123,40 @@ def group_sums(
                 )
                 sums.moments[:, groups] = own
             join(
-                *(coefficients, begin, m, weight[groups], complete, order),
-                *(phi, rows, shares, posterior_mean, prior_mean, curvature),
+                coefficients,
+                begin,
+                m,
+                weight[groups],
+                complete,
+                order,
+                phi,
+                rows,
+                shares,
+                posterior_mean,
+                prior_mean,
+                curvature,
             )
         else:
             # The gate's log-scores are those of the first row of each group.
             first = np.ascontiguousarray(phi[:, begin])
             atoms(theta, coefficients, data.y[chunk][begin], order, first, n, rows)
             effects_loop()(
-                *(theta, coefficients, effects.positions, effects.last),
-                *(np.diff(np.append(begin, m)), reference, _products(data, chunk, begin, phi)),
-                *(weight[groups], complete, order, first, rows),
-                *(shares, posterior_mean, prior_mean, curvature),
+                theta,
+                coefficients,
+                effects.positions,
+                effects.last,
+                np.diff(np.append(begin, m)),
+                reference,
+                _products(data, chunk, begin, phi),
+                weight[groups],
+                complete,
+                order,
+                first,
+                rows,
+                shares,
+                posterior_mean,
+                prior_mean,
+                curvature,
             )
         sums.prior[:, groups], sums.posterior[:, groups], sums.log_density[groups] = shares
         if order > 0:

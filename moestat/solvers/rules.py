@@ -233,6 +233,9 @@ class WorkRules(NamedTuple):
     """Number of rows that determine a metric of features: to one percent."""
     values: int = 1 << 16
     """Number of residuals in memory at a time, half a megabyte."""
+    free: float = 0.9
+    """Part of the free memory of a device that a plan may fill: the rest is for its allocator, for
+    code, and for what other processes take before the plan is carried out."""
 
 
 TRUST = TrustRegionRules()

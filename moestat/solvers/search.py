@@ -319,7 +319,7 @@ def _unit_rows(rows: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Search:
+class PieceSearch:
     """Newton in the smooth pieces of a likelihood that jumps, and a search for the best piece.
 
     For gates over the K largest scores (``softmax-top``, ``competition-top``).  Without jumps, and
@@ -363,7 +363,7 @@ class Search:
     >>> F = family("gaussian", gate="competition-top", n_experts=2)
     >>> theta = F.pack({"a": [2.0, -1.5], "b": [1.0, -1.0], "nu": [0.25, 0.16]})
     >>> X, y = sample(F, theta, n=500, rng=0, design=Uniform(-2, 2))
-    >>> result = fit(F, X, y, solver=Search(), starts=[TruthStarts(F, theta, 1, 0.05)], rng=0)
+    >>> result = fit(F, X, y, solver=PieceSearch(), starts=[TruthStarts(F, theta, 1, 0.05)], rng=0)
     >>> result.certificate.status, result.certificate.certified
     ('searched', True)
     >>> bool(result.log_likelihood > F.log_density(theta, X, y).sum())

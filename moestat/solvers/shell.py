@@ -38,7 +38,10 @@ class LevelSolver(ABC):
     value: ClassVar[Objective] = Objective.VALUE
     """The objective without derivatives."""
     preview_tolerance: ClassVar[float] = TRUST.preview
-    """Smallest tolerance on a preview, whose maximum is not that of all of the data."""
+    """Smallest tolerance on a coarse level of the data.
+
+    The maximum there differs from that on all rows, so that a closer one would be of no use.
+    """
 
     def __post_init__(self) -> None:
         real_in("tolerance", self.tolerance, 0.0, open_low=True)

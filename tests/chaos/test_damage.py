@@ -26,7 +26,6 @@ from tests.chaos.damage import BEGIN, change_row, flip_field, flipped
 from tests.chaos.flips import FATES, fates
 from tests.sweep.cells import exact_rate, stored_numbers
 from tests.sweep.conftest import SPEC
-from tests.sweep.older import downgrade
 
 KEY = "em | n=200 | replicate=1"
 READERS = ("status", "failures", "rates", "verify-store", "report", "plot")
@@ -234,15 +233,3 @@ def test_a_cut_copy_never_passes_for_a_store(path, tmp_path):
         cut = tmp_path / "cut.sqlite"
         cut.write_bytes(whole[: pick.randrange(1, len(whole))])
         assert invoke("rates", cut).exit_code == 2
-
-
-def test_a_store_of_schema_3_keeps_its_rows(path):
-    with open_store(path) as store:
-        before = stored_numbers(store)
-    downgrade(path, 4)
-    change(path, "DELETE FROM meta WHERE key IN ('head', 'rows', 'total')")
-    change(path, "PRAGMA user_version = 3")
-    bytes_before = path.read_bytes()
-    with open_store(path) as store:
-        assert (stored_numbers(store), verify(store)) == (before, [])
-    assert path.read_bytes() == bytes_before

@@ -39,7 +39,8 @@ def test_select_compares_on_rows_that_all_formulas_share(table, tmp_path, criter
     formulas = ["y ~ z", "y ~ v"]
     with pytest.warns(DroppedRowsWarning, match="48 of 120 rows .* v, z") as told:
         found = moestat.select(
-            *("gaussian", [f"{text} | 1" for text in formulas]),
+            "gaussian",
+            [f"{text} | 1" for text in formulas],
             **{"data": data, "k": (1,), "missing": "drop", "criterion": criterion, "rng": 0},
         )
     assert len(told) == 1
@@ -66,7 +67,8 @@ def test_nothing_is_said_where_no_formula_could_use_more_rows(table):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         moestat.select(
-            *("gaussian", ["y ~ z | 1", "y ~ z + I(z ** 2) | 1"]),
+            "gaussian",
+            ["y ~ z | 1", "y ~ z + I(z ** 2) | 1"],
             **{"data": table.dropna(subset=["v"]), "k": (1,), "missing": "drop", "rng": 0},
         )
 

@@ -473,8 +473,13 @@ def test_equal_coefficients_stay_together_on_a_bound():
         return 0.5 * away @ hessian @ away, hessian @ away, hessian
 
     end, value, inside = minimise(
-        *(curve, np.zeros(4), np.arange(4), np.array([[0.0, 0.0, 1.0, 0.0]])),
-        *(-np.ones(4), np.array([1.0, 1.0, 9.0, 9.0]), np.array([[1.0, -1.0, 0.0, 0.0]])),
+        curve,
+        np.zeros(4),
+        np.arange(4),
+        np.array([[0.0, 0.0, 1.0, 0.0]]),
+        -np.ones(4),
+        np.array([1.0, 1.0, 9.0, 9.0]),
+        np.array([[1.0, -1.0, 0.0, 0.0]]),
     )
     # The last coordinate solves its own equation, given the others.
     last = 0.5 - (0.1 * (1.0 - 3.0) + 0.2 * (0.0 - 1.0)) / 2.0

@@ -87,7 +87,9 @@ def test_data_of_a_formula(data):
     refused(NO_COLUMN, moestat.fit_formula, "y ~ x", data, offset="q")
     refused(
         "offset must be one column of numbers, not r[north], r[south]",
-        *(moestat.fit_formula, "y ~ x", data),
+        moestat.fit_formula,
+        "y ~ x",
+        data,
         offset="r",
     )
 
@@ -133,12 +135,16 @@ def test_frames(data, by_frame):
         "X: column 'r' is categorical (str: north, south); use moestat.fit_formula, or code it by"
         " columns of 0 and 1, one for each level but one, such as pandas.get_dummies(X,"
         " drop_first=True, dtype=float)",
-        *(moestat.fit, "gaussian", data[["x", "r"]].astype({"r": "str"}), data["y"]),
+        moestat.fit,
+        "gaussian",
+        data[["x", "r"]].astype({"r": "str"}),
+        data["y"],
     )
     for method in (by_frame.predict, by_frame.get_prediction):
         refused(
             "X must have the columns of the fit, x, z; missing: z; unknown: w",
-            *(method, data[["x", "w"]]),
+            method,
+            data[["x", "w"]],
         )
 
 

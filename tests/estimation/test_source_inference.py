@@ -12,6 +12,7 @@ import pytest
 import moestat
 from moestat import Blocks, fit_blocks, fit_formula
 from moestat.base.warnings import MoEWarning
+from moestat.estimation.inference import resampling
 from moestat.estimation.studies import cross_validation, selection
 
 pytest.importorskip("pyarrow")
@@ -168,7 +169,7 @@ def test_resamples_share_passes(fits, monkeypatch):
     """Weights do not depend on the batches in which resamples are fitted, or on threads."""
     _, found = fits("weights")
     some = moestat.bootstrap(found, 12, rng=5, threads=2)
-    monkeypatch.setattr("moestat.estimation.inference.resampling._HESSIANS", 1)
+    monkeypatch.setattr(resampling, "RESAMPLES", resampling.RESAMPLES._replace(hessians=1))
     again = moestat.bootstrap(found, 12, rng=5, threads=1)
     assert np.array_equal(some.replicates, again.replicates)
     assert (some.n_failed, some.n_uncertified) == (0, 0)

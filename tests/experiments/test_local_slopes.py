@@ -23,39 +23,19 @@ from moestat.sweep import SweepError, load_spec, parse_spec, plan_cells, run_cel
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.store.record import Record
 from moestat.sweep.store.store import create_store, open_store
+from tests.sweep.specs import STARTS, classes, curve, sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SPEC = """
-title = "A small microscope"
-seed = 7
-replicates = 2
-n = { start = 1e5, stop = 1e14, num = 4 }
-design = { law = "lattice", low = -4, high = 4, nodes = 32 }
-
-[truth.t]
-gate = "softmax"
-beta0 = [-2.0, 0.0]
-beta1 = [3.0, 0.0]
-a = [[1.0, 0.0], [1.0, 0.0]]
-b = [[-3.0, 0.0], [2.5, 0.0]]
-
-[[curve]]
-name = "k = 2"
-truth = "t"
-n_experts = 2
-loss = "softmax-D1"
-theory = -0.5
-starts = { truth = 1, noise = 0.1 }
-
-[[curve]]
-name = "k = 3"
-truth = "t"
-n_experts = 3
-loss = "softmax-D1"
-starts = { truth = 1, noise = 0.1 }
-require_certificate = false
-"""
+SPEC = sweep(
+    "A small microscope",
+    'design = { law = "lattice", low = -4, high = 4, nodes = 32 }\n',
+    classes(),
+    curve("k = 2", 2, "theory = -0.5", STARTS),
+    curve("k = 3", 3, STARTS, "require_certificate = false"),
+    replicates=2,
+    n="{ start = 1e5, stop = 1e14, num = 4 }",
+)
 
 
 @pytest.fixture(scope="module")

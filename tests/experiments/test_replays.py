@@ -31,7 +31,11 @@ def test_a_replay_is_read_from_its_store(tmp_path):
         store.put(
             [
                 Record(
-                    *(cell.key, cell.curve, cell.n, cell.replicate, "done"),
+                    cell.key,
+                    cell.curve,
+                    cell.n,
+                    cell.replicate,
+                    "done",
                     loss=cell.n**-0.3 * (1.0 + 0.01 * cell.replicate),
                     identity=cell.identity,
                 )

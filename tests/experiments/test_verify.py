@@ -151,7 +151,9 @@ def test_a_claim_that_facts_decide_needs_no_search(monkeypatch, tmp_path):
 
 def result_of(evidence, fact_distance=None):
     claim = Claim(
-        *("mlmoe.made", "made", "Made."),
+        "mlmoe.made",
+        "made",
+        "Made.",
         checks=(slope(),),
         fails=() if fact_distance is None else ("opposite-scores",),
     )
@@ -220,7 +222,11 @@ def made(cell):
     loss = cell.n**-0.5 * (1.0 + 0.05 * math.sin(cell.replicate + math.log(cell.n)))
     losses = {"hellinger": loss, "also": {}, "cells": []}
     return Record(
-        *(cell.key, cell.curve, cell.n, cell.replicate, "done"),
+        cell.key,
+        cell.curve,
+        cell.n,
+        cell.replicate,
+        "done",
         loss=loss,
         certified=True,
         losses=losses,

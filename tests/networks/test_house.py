@@ -1,11 +1,9 @@
-"""One roof: names that mean one thing each, and the names and cells of older versions."""
+"""One roof: names that mean one thing each, and the cells of older stores."""
 
 from __future__ import annotations
 
-import pickle
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
@@ -15,38 +13,6 @@ from moestat.sweep.spec.experiments import shipped
 from moestat.sweep.spec.identity import digest
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import parse_spec
-
-MOVED = {
-    "moestat.networks.data": "moestat.networks.expert_count.data",
-    "moestat.networks.experts.mlp": "moestat.networks.expert_count.experts",
-    "moestat.networks.optimisers.adam": "moestat.networks.expert_count.optimisers",
-    "moestat.networks.expert_count.optimisers.adam": "moestat.networks.expert_count.optimisers",
-    "moestat.networks.smoe.routers.stable": "moestat.networks.smoe.routers.softmax",
-    "moestat.networks.smoe.settings": "moestat.networks.smoe.training.settings",
-    "moestat.networks.smoe.tasks": "moestat.networks.smoe.training.tasks",
-}
-
-
-@pytest.mark.parametrize(("old", "new"), MOVED.items(), ids=MOVED)
-def test_modules_are_found_under_their_old_names(old, new):
-    module = import_module(new)
-    assert import_module(old) is module
-    assert module.__spec__.name == module.__name__ == new
-
-
-def test_pickles_of_older_versions_open():
-    law, network = networks.PatchLaw(n_patches=5), networks.Network("cnn", n_experts=3)
-    for thing, place, before in (
-        (law, "data", "data"),
-        (network, "network", "network"),
-        (networks.Adam(), "optimisers", "optimisers.adam"),
-    ):
-        stored = pickle.dumps(thing, 0).replace(
-            f"networks.expert_count.{place}".encode(), f"networks.{before}".encode()
-        )
-        assert b"expert_count" not in stored
-        assert pickle.loads(stored) == thing
-
 
 CELLS = {
     "attention_language": "be40fc929abd",

@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.estimation.starts import TruthStarts
-from moestat.solvers import EM, Newton, Search
+from moestat.solvers import EM, Newton, PieceSearch
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Objective, Problem, Request, Sample, Value
 from moestat.solvers.search import _Model
@@ -66,7 +66,7 @@ def test_starts_agree_above_the_truth(name):
 def test_random_probes_of_the_oracle_find_no_more(name):
     """Dense random steps of all lengths, scaled by the information, on the likelihood by hand."""
     family, theta, X, y = case(name, 500, 11)
-    best = run(Search(), family, X, y, theta)
+    best = run(PieceSearch(), family, X, y, theta)
     ones = np.ones(len(y))
     height = oracle.log_likelihood(family, best.theta, X, y, ones)
     assert best.log_likelihood == pytest.approx(height, rel=1e-12)
@@ -123,7 +123,7 @@ def test_without_jumps_it_is_newton(gate):
     lines = {"beta0": [0.3, 0.0], "beta1": [[1.0], [0.0]], **TWO}
     theta = smooth.pack({name: lines[name] for name in smooth.blocks})
     X, y = moestat.sample(smooth, theta, 500, rng=1, design=MEDIUM)
-    ours, newton = (run(solver, smooth, X, y, theta) for solver in (Search(), Newton()))
+    ours, newton = (run(solver, smooth, X, y, theta) for solver in (PieceSearch(), Newton()))
     assert np.array_equal(ours.theta, newton.theta)
     assert ours.certificate == newton.certificate
 
@@ -131,11 +131,11 @@ def test_without_jumps_it_is_newton(gate):
 def test_the_result_depends_on_nothing_but_data_and_start():
     family, theta, X, y = case("competition 2 of 3", 1000, 2)
     start = theta + 0.05
-    alone = run(Search(), family, X, y, start)
+    alone = run(PieceSearch(), family, X, y, start)
     for threads in (1, 2):
         sets = [(X, y), (X[::-1], 1.1 * y[::-1]), (X, y)]
         problems = [problem_of(family, *data) for data in sets]
-        iterations = [Search().steps(problem, start) for problem in problems]
+        iterations = [PieceSearch().steps(problem, start) for problem in problems]
         first, other, last = drive(iterations, problems, threads)
         assert np.array_equal(first.theta, alone.theta)
         assert np.array_equal(last.theta, alone.theta)
@@ -144,12 +144,12 @@ def test_the_result_depends_on_nothing_but_data_and_start():
 
 def test_a_search_that_ends_early_says_so():
     family, theta, X, y = case("competition 2 of 3", 1000, 2)
-    solution = run(Search(max_iterations=1), family, X, y, theta)
+    solution = run(PieceSearch(max_iterations=1), family, X, y, theta)
     assert solution.certificate.status == "iteration limit"
     assert solution.certificate.iterations == 1
     assert not solution.certificate.certified
-    loose = run(Search(tolerance=5.0), family, X, y, theta + 0.05)
-    best = run(Search(), family, X, y, theta + 0.05)
+    loose = run(PieceSearch(tolerance=5.0), family, X, y, theta + 0.05)
+    best = run(PieceSearch(), family, X, y, theta + 0.05)
     assert loose.log_likelihood < best.log_likelihood
     assert best.certificate.certified
     assert best.certificate.gain <= 1e-4
@@ -208,3 +208,9 @@ def test_curved_experts_and_other_responses(activation):
     result = moestat.fit(family, X, y, starts=starts, rng=0)
     assert result.certificate.status == "searched"
     assert result.log_likelihood > family.log_density(theta, X, y).sum()
+
+
+def test_the_old_name_of_the_class_is_found_for_one_release():
+    with pytest.warns(FutureWarning, match=r"old name of moestat\.solvers\.PieceSearch"):
+        from moestat.solvers import Search
+    assert Search is PieceSearch

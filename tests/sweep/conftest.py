@@ -1,43 +1,15 @@
 import pytest
 
 from moestat.sweep import parse_spec
+from tests.sweep.specs import DESIGN, EM_STEPS, STARTS, classes, curve, sweep
 
-SPEC = """
-title = "A small sweep"
-seed = 7
-replicates = 3
-n = [200, 400]
-
-[design]
-low = -4
-high = 4
-
-[truth.t]
-gate = "softmax"
-beta0 = [-2.0, 0.0]
-beta1 = [3.0, 0.0]
-a = [[1.0, 0.0], [1.0, 0.0]]
-b = [[-3.0, 0.0], [2.5, 0.0]]
-
-[[curve]]
-name = "newton"
-truth = "t"
-n_experts = 2
-loss = "softmax-D1"
-theory = -0.5
-panel = "a"
-starts = { truth = 1, noise = 0.1 }
-
-[[curve]]
-name = "em"
-truth = "t"
-n_experts = 2
-loss = "softmax-D1"
-panel = "a"
-solver = { name = "em", max_iterations = 20 }
-starts = { truth = 1, noise = 0.1 }
-require_certificate = false
-"""
+SPEC = sweep(
+    "A small sweep",
+    DESIGN,
+    classes(),
+    curve("newton", 2, "theory = -0.5", 'panel = "a"', STARTS),
+    curve("em", 2, 'panel = "a"', EM_STEPS),
+)
 
 
 @pytest.fixture

@@ -12,32 +12,17 @@ from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.parse import NEAR_TRUTH
 from moestat.sweep.spec.plan import plan_cells
 from moestat.sweep.spec.read import OLDER_DEFAULT
+from tests.sweep.specs import classes, curve, sweep
 
-SPEC = """
-title = "Over-specified"
-seed = 3
-replicates = 1
-n = [300]
-
-[truth.t]
-gate = "softmax"
-beta0 = [-2.0, 0.0]
-beta1 = [3.0, 0.0]
-a = [[1.0, 0.0], [1.0, 0.0]]
-b = [[-3.0, 0.0], [2.5, 0.0]]
-
-[[curve]]
-name = "over"
-truth = "t"
-n_experts = 3
-loss = "softmax-D1"
-
-[[curve]]
-name = "exact"
-truth = "t"
-n_experts = 2
-loss = "softmax-D1"
-"""
+SPEC = sweep(
+    "Over-specified",
+    classes(),
+    curve("over", 3),
+    curve("exact", 2),
+    seed=3,
+    replicates=1,
+    n="[300]",
+)
 NEAR = OLDER_DEFAULT + SPEC
 
 

@@ -18,52 +18,36 @@ from moestat.sweep.kinds.fit.verdicts import judge
 from moestat.sweep.kinds.fit.words import verdict
 from moestat.sweep.report.writing import write_report
 from tests.sweep.cells import always_fails, exact_rate
+from tests.sweep.specs import EM_STEPS, classes, curve, sweep
 
 GOLDEN = Path(__file__).parent
 
-SPEC = """
-title = "A synthetic sweep"
-seed = 7
-replicates = 4
-n = [100, 1000, 10000]
-
-[truth.t_1]
-gate = "softmax"
-beta0 = [-2.0, 0.0]
-beta1 = [3.0, 0.0]
-a = [[1.0, 0.0], [1.0, 0.0]]
-b = [[-3.0, 0.0], [2.5, 0.0]]
-
-[[curve]]
-name = "stuck | k = 3"
-panel = "d"
-truth = "t_1"
-n_experts = 3
-loss = "softmax-D1"
-published = -0.49
-theory = -0.5
-note = "The published slope is of another loss."
-solver = { name = "em", max_iterations = 20 }
-starts = { truth = 1, noise = 0.1 }
-require_certificate = false
-
-[[curve]]
-name = "steady"
-panel = "a"
-truth = "t_1"
-n_experts = 2
-loss = "softmax-D1"
-also = [{ name = "softmax-D2r", r = 4 }]
-published = -0.3
-theory = -0.5
-
-[[curve]]
-name = "lost"
-panel = "a"
-truth = "t_1"
-n_experts = 2
-loss = "softmax-D1"
-"""
+SPEC = sweep(
+    "A synthetic sweep",
+    classes("t_1"),
+    curve(
+        "stuck | k = 3",
+        3,
+        "published = -0.49",
+        "theory = -0.5",
+        'note = "The published slope is of another loss."',
+        EM_STEPS,
+        truth="t_1",
+        panel="d",
+    ),
+    curve(
+        "steady",
+        2,
+        'also = [{ name = "softmax-D2r", r = 4 }]',
+        "published = -0.3",
+        "theory = -0.5",
+        truth="t_1",
+        panel="a",
+    ),
+    curve("lost", 2, truth="t_1", panel="a"),
+    replicates=4,
+    n="[100, 1000, 10000]",
+)
 
 
 def synthetic(text, cell):

@@ -6,12 +6,10 @@ import sqlite3
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, open_store, parse_spec, run_cells
-from moestat.sweep.spec.identity import digest
 from moestat.sweep.store.lock import exclusive, holder_of
 from moestat.sweep.store.schema import SCHEMA_VERSION
 from moestat.sweep.store.verification import verify
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
-from tests.sweep.older import downgrade
 
 
 def fill(path, spec, cell_function=exact_rate, limit=None, retry_failed=False, extend=False):
@@ -223,7 +221,10 @@ def test_other_databases_are_refused_and_left_alone(path, spec):
     ("schema", "message"),
     [
         (SCHEMA_VERSION + 1, r"written by a newer moestat \(schema 6; this one reads 5\): update"),
-        (1, r"an older moestat \(schema 1; this one reads 2 to 5\), .*: run into another file"),
+        (
+            SCHEMA_VERSION - 1,
+            r"before its first release \(schema 4; this one reads 5\): run its spec",
+        ),
     ],
 )
 def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
@@ -236,81 +237,6 @@ def test_another_schema_is_refused_and_left_alone(path, spec, schema, message):
         with pytest.raises(SweepError, match=message):
             attempt()
     assert path.read_bytes() == before
-
-
-def schema_of(path):
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("PRAGMA user_version").fetchone()[0]
-    finally:
-        connection.close()
-
-
-@pytest.mark.parametrize("schema", [2, 4])
-def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_by_a_runner(path, spec, schema):
-    fill(path, spec, limit=5)
-    with open_store(path) as store:
-        before = stored_numbers(store)
-    downgrade(path, schema)
-    content = path.read_bytes()
-    with open_store(path) as store:
-        assert stored_numbers(store) == before
-        assert verify(store) == []
-        assert {record.machine == {} for record in store.records()} == {True}
-    assert path.read_bytes() == content
-    assert len(fill(path, spec)) == spec.n_cells - 5
-    assert schema_of(path) == SCHEMA_VERSION
-    with open_store(path) as store:
-        assert before.items() <= stored_numbers(store).items()
-        assert verify(store) == []
-
-
-def test_what_was_damaged_or_lost_in_an_older_store_stays_so(path, spec):
-    fill(path, spec)
-    downgrade(path, 4)
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE cells SET loss = 2 * loss WHERE n = 200 AND replicate = 1")
-    connection.commit()
-    with open_store(path) as store:
-        assert len(store.damage()) == 2
-        assert all("values are not those" in line for line in store.damage())
-        assert store.n_sound == spec.n_cells - 2
-    connection.execute("DELETE FROM cells WHERE n = 200")
-    connection.commit()
-    connection.close()
-    with open_store(path) as store:
-        assert store.damage() == ["6 rows are there, 12 were written"]
-    assert len(fill(path, spec)) == 6
-
-
-def test_whole_floats_of_an_older_store_are_floats_again(path, spec):
-    fill(path, spec, limit=1)
-    downgrade(path, 4)
-    connection = sqlite3.connect(path)
-    (row,) = connection.execute("SELECT * FROM cells").fetchall()
-    row = [*row[:-1]]
-    row[0] = row[0].replace("n=400", "n=400.0")
-    connection.execute("UPDATE cells SET key = ?, checksum = ?", (row[0], digest(row)))
-    connection.commit()
-    connection.close()
-    (record,) = read_all(path)
-    assert (repr(record.n), record.key) == ("400.0", row[0])
-
-
-def test_a_migration_that_fails_changes_nothing(path, spec, monkeypatch):
-    fill(path, spec)
-    downgrade(path, 2)
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE meta SET value = 'seed = ' WHERE key = 'spec'")
-    connection.commit()
-    connection.close()
-    for attempt in (lambda: fill(path, spec), lambda: read_all(path)):
-        with pytest.raises(SweepError, match=r"from schema 2 to 5: is not valid TOML"):
-            attempt()
-    assert schema_of(path) == 2
-    connection = sqlite3.connect(path)
-    assert len(connection.execute("SELECT * FROM cells").fetchall()) == spec.n_cells
-    connection.close()
 
 
 def test_a_full_disk_is_named_and_keeps_earlier_results(path, spec):

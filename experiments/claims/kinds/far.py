@@ -89,7 +89,10 @@ class Far(Check):
         case = CASES[self.case]
         fitted, true_family, truth = case.families()
         found = find_far(
-            *(fitted, true_family, truth, case.loss),
+            fitted,
+            true_family,
+            truth,
+            case.loss,
             design=case.design,
             n_starts=_STARTS if quick else 4 * _STARTS,
         )

@@ -139,8 +139,15 @@ class Pair:
     def instance(self) -> Instance:
         """The two measures, for questions on the scope of a claim."""
         return Instance(
-            *(self.truth, self.other, self.true_blocks, self.other_blocks, self.loss),
-            *(self.low, self.high, self.options, APART),
+            self.truth,
+            self.other,
+            self.true_blocks,
+            self.other_blocks,
+            self.loss,
+            self.low,
+            self.high,
+            self.options,
+            APART,
             self.other.n_experts > self.truth.n_experts,
         )
 
@@ -205,7 +212,14 @@ class Path:
     def instance(self) -> Instance:
         """The truth and the measure nearest to it, for questions on the scope of a claim."""
         return Instance(
-            *(self.truth, self.other, self.true_blocks, self.at(min(self.radii)), self.loss),
-            *(self.low, self.high, {}, 0.0),
+            self.truth,
+            self.other,
+            self.true_blocks,
+            self.at(min(self.radii)),
+            self.loss,
+            self.low,
+            self.high,
+            {},
+            0.0,
             self.represents or self.other.n_experts > self.truth.n_experts,
         )

@@ -116,7 +116,12 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
                 position = int(family.index[atom, c]) + step
                 full_label = f"{label}: {word}" if channel.log and word else label
                 terms[position] = Term(
-                    *(name, symbol, part, expert, full_label, outcome),
+                    name,
+                    symbol,
+                    part,
+                    expert,
+                    full_label,
+                    outcome,
                     None if outcome is None else labels[r][-1],
                     responses[r].name if responses else None,
                 )

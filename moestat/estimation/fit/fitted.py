@@ -359,10 +359,10 @@ class Fitted:
         """
         if self.data is None or not self.has_rows:
             raise ValueError(
-                "the data of the fit are not in memory: the result was stored without the data, or"
-                " it is from blocks or a source, which are read again for residuals, covariances,"
-                " score tests, bootstraps, influence and criteria alone; of such a fit at_sample()"
-                " has a sample of the rows"
+                "the data of the fit are not in memory: either the result was stored without the"
+                " data, or it is from blocks or a source. A source is read again for residuals,"
+                " covariances, score tests, bootstraps, influence and criteria; for everything else"
+                " use result.at_sample(), which holds a sample of the rows"
             )
         return self.data
 

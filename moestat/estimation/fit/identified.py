@@ -36,8 +36,9 @@ _SEEN = 1e-3
 class Identified:
     """A fit's parameters by what the data say about them, in the coordinates of the fit."""
 
-    # (P,): coordinates that are estimated: not references, nor between bounds of the model that are
-    # closer than the least standard error that data of this size can have
+    # (P,): whether each coordinate is estimated.  Coordinates of a reference expert are not, and
+    # neither are those whose bounds are closer to each other than the smallest standard error that
+    # data of this size can have
     estimated: np.ndarray
     held: np.ndarray  # (P,): coordinates that a bound holds
     # (P,): moves of each estimated coordinate that move its predictor by 1, root mean square

@@ -21,7 +21,7 @@ from moestat.estimation.search.runs import least_squares
 from moestat.estimation.starts import StartRule
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
-from moestat.solvers import Newton, QuasiNewton, Search, Solver
+from moestat.solvers import Newton, PieceSearch, QuasiNewton, Solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Problem, Target
 from moestat.solvers.quasi_newton import MANY
@@ -156,7 +156,7 @@ def default_solver(family: Family) -> Solver:
     if family.is_regression:
         return least_squares(family)
     if family.has_jumps:
-        return Search()
+        return PieceSearch()
     return QuasiNewton() if family.n_params > MANY else Newton()
 
 

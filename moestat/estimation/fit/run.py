@@ -264,7 +264,8 @@ def _best(
         eligible = np.ones_like(sound)
     top = float(heights[eligible].max())
     near = eligible & (heights >= top - SAME_HEIGHT)
-    # An uncertified fit that is higher shows that no certified one is the maximum.
+    # A certified fit is preferred among the highest ones alone: where an uncertified fit is higher
+    # than every certified one, none of these is the global maximum, and the highest is returned.
     pool = np.flatnonzero(near & certified if np.any(near & certified) else eligible)
     winner = int(pool[np.argmax(heights[pool])])
     runs = sum(counts)

@@ -110,9 +110,9 @@ def fit(
         2, "softmax" and "linear" by default.
     solver : Solver, optional
         The solver.  The default is `moestat.solvers.Newton`; it is `moestat.solvers.QuasiNewton`
-        for more than 70 parameters, and `moestat.solvers.Search` for a gate whose likelihood is
-        discontinuous.  With such a gate, other solvers stay in the smooth region of the start, and
-        their fits are not certified.
+        for more than 70 parameters, and `moestat.solvers.PieceSearch` for a gate whose likelihood
+        is discontinuous.  With such a gate, other solvers stay in the smooth region of the start,
+        and their fits are not certified.
     starts : sequence of StartRule, optional
         By default `moestat.estimation.search.modes.ModeSearch`: batches of starts of four kinds and
         neighbours of the best mode, until a higher mode is improbable.
@@ -260,7 +260,11 @@ def fit(
         inputs, place = with_exposure(X, exposure, family, model.get("offset"), missing)
         model = {**model, "offset": place}
     fitted_family, data = read_data(
-        *(family, inputs, y, sample_weight, model),
+        family,
+        inputs,
+        y,
+        sample_weight,
+        model,
         groups=groups,
         classes=classes,
         missing=missing,
@@ -337,7 +341,9 @@ class Settings:
             raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
         if self.target is not None:
             check_kind(
-                *("target", self.target, "session"),
+                "target",
+                self.target,
+                "session",
                 "a target such as moestat.solvers.problem.Cores()",
             )
             if self.prior is not None:

@@ -119,8 +119,9 @@ def fit_blocks(
         Parameters, standard errors from the observed information, log-likelihood, certificate and
         ``summary()``.  If the model is given by name, experts are in descending order of their mean
         weight.  The checks for outliers and other misfits use the sample, and the warnings are
-        those of `moestat.fit`.  Robust covariances, bootstraps, influence and criteria read the
-        blocks again; methods that need all rows at once, such as residuals, raise an error.
+        those of `moestat.fit`.  Residuals, robust covariances, bootstraps, influence and criteria
+        read the blocks again; methods that need all rows in memory, such as most plots, raise an
+        error that names ``at_sample()``.
 
     Raises
     ------
@@ -296,7 +297,7 @@ SEARCHED = "n_starts", "time_limit", "risk", "maximum"
 
 
 def deadline_after(time_limit: float | None) -> float:
-    """The time of `time.monotonic` at which a time limit that begins now is over."""
+    """The reading of `time.monotonic` `time_limit` seconds from now; infinite without a limit."""
     if time_limit is None:
         return np.inf
     return time.monotonic() + real_in("time_limit", time_limit, 0.0)

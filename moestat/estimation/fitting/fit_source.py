@@ -344,8 +344,12 @@ def _survey(
         sample = _stacked([sample, *ends])
     counts = tuple(summary.rows for summary in summaries)
     return _FirstPass(
-        *(sum(summary.given for summary in summaries), sum(counts), counts),
-        *(tuple(summary.digest for summary in summaries), sample, takes_all),
+        sum(summary.given for summary in summaries),
+        sum(counts),
+        counts,
+        tuple(summary.digest for summary in summaries),
+        sample,
+        takes_all,
         tuple(summary.groups for summary in summaries),
         tuple(n for j, n in enumerate(names) if any(s.gaps[j][0] for s in summaries)),
     )

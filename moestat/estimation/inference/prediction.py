@@ -241,8 +241,17 @@ def predict_with_errors(
     se[np.isnan(se)] = np.inf
     low, high = _support(family, theta, X)
     return Prediction(
-        *(family, theta, X, predicted, np.minimum(se, (high - low) / 2)),
-        *(noise, index, labels, outside, untold, profiled),
+        family,
+        theta,
+        X,
+        predicted,
+        np.minimum(se, (high - low) / 2),
+        noise,
+        index,
+        labels,
+        outside,
+        untold,
+        profiled,
     )
 
 

@@ -14,6 +14,7 @@ from moestat.estimation.data.groups import draw_in_groups
 from moestat.estimation.fit.identified import channel_metric, identified
 from moestat.estimation.inference.covariance import AtInputs
 from moestat.estimation.progress import Report
+from moestat.estimation.rules import RESAMPLES
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
@@ -22,13 +23,6 @@ from moestat.solvers.problem import Problem, Sample, Target
 from moestat.solvers.rules import TINY
 
 __all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
-
-_BATCH, _ROWS = 64, 200_000
-"""Largest number of data sets that are fitted at a time, and number of rows that ends a batch."""
-
-
-_HESSIANS = 1 << 26
-"""Bytes of the Hessians of resamples that share a pass over blocks."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ def refit(
     solver, start = Newton(), np.clip(start, family.lower, family.upper)
     batches = _batches(samples)
     if target is not None:
-        size = max(1, _HESSIANS // (8 * family.n_params**2))
+        size = max(1, RESAMPLES.hessians // (8 * family.n_params**2))
         batches = iter(lambda: list(islice(samples, size)), [])
     target = target or Cores(threads)
     try:
@@ -106,7 +100,7 @@ def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
     batch: list[Sample] = []
     for one in samples:
         batch.append(one)
-        if len(batch) == _BATCH or len(batch) * one.size >= _ROWS:
+        if len(batch) == RESAMPLES.batch or len(batch) * one.size >= RESAMPLES.rows:
             yield batch
             batch = []
     if batch:

@@ -510,7 +510,11 @@ def _report(
     notes = tuple(f"Wald, {test}" for test in tests)
     head = ("", "", "coef", "std err", "[0.025", "0.975]")
     return ThreeStep(
-        *(title, facts, head, tuple(rows), notes),
+        title,
+        facts,
+        head,
+        tuple(rows),
+        notes,
         params=params,
         bse=bse,
         covariance=both,

@@ -131,7 +131,12 @@ def one_response(joint: MoEResults, position: int) -> OneResponse:
         else _alone(joint.data, position, name, family.likelihood.support)
     )
     return OneResponse(
-        *(family, solution, joint.solver, joint.weight, float("nan"), data),
+        family,
+        solution,
+        joint.solver,
+        joint.weight,
+        float("nan"),
+        data,
         cov_type=joint.cov_type,
         of=joint,
         name=name,

@@ -16,6 +16,7 @@ from moestat.estimation.data.variables import Along, Variables
 from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.results.criteria import Criteria
 from moestat.estimation.results.summary import Estimate, estimates
+from moestat.estimation.rules import PICTURES
 from moestat.model.censoring import bounds_of
 from moestat.solvers.rules import HALF_OF_DIGITS
 
@@ -140,7 +141,7 @@ class Pictures(Criteria):
             curve = LineCollection(
                 list(pieces),
                 colors=f"C{i % 10}",
-                alpha=np.clip(opaque[:-1], 0.05, 1.0),
+                alpha=np.clip(opaque[:-1], PICTURES.faint, 1.0),
                 linewidths=2,
             )
             # Parts of a curve where the gate is near 0 must not set the limits of the axis.
@@ -292,7 +293,7 @@ class Pictures(Criteria):
             units = np.array([[spread[each.term.label]] for each in members])
             ends = units * [[each.lower, each.upper] for each in members]
             length = np.ptp(ends, axis=1)
-            known = length <= 20.0 * np.median(length)
+            known = length <= PICTURES.long * np.median(length)
             low, high = min(ends[known].min(), 0.0), max(ends[known].max(), 0.0)
             one.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
             one.set_title(title, fontsize="medium")
@@ -379,7 +380,7 @@ class Pictures(Criteria):
         if self._responses:
             raise ValueError("plot_effects is for one response: use result.response(name)")
         family, n = self.family, len(self.rows.X)
-        rows = np.unique(np.linspace(0, n - 1, min(n, 500)).astype(int))
+        rows = np.unique(np.linspace(0, n - 1, min(n, PICTURES.rows)).astype(int))
         weight = self.weight[rows] / self.weight[rows].sum()
         classes = family.likelihood.support is not None
         line = Variables.of(self.rows).effects(feature, rows)

@@ -60,6 +60,7 @@ from moestat.estimation.reading.table import (
 )
 from moestat.estimation.results.source_predictions import predict_to
 from moestat.estimation.results.source_rows import at_sample, values_of_source
+from moestat.estimation.rules import DOUBT
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.model.generate import sample
@@ -67,9 +68,6 @@ from moestat.solvers.problem import Objective, Problem, Request, Sample
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["Predicting"]
-
-_WILD = 10.0
-"""Distance of a mean from the responses, in ranges of the responses, beyond which a fit warns."""
 
 _OF_RESPONSE = ("variance", "quantile")
 """Predictions that depend on numbers of trials."""
@@ -813,7 +811,7 @@ class Predicting(Fitted):
         y = self.rows.y
         low, high = float(np.min(y)), float(np.max(y))
         beyond = np.maximum(low - mean, mean - high)
-        wild = np.flatnonzero(beyond > _WILD * (high - low))
+        wild = np.flatnonzero(beyond > DOUBT.wild * (high - low))
         if not wild.size:
             return
         at = wild[np.argmax(beyond[wild])]

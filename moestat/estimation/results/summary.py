@@ -189,7 +189,11 @@ def summarise(result: MoEResults, alpha: float = 0.05) -> Summary:
 
 
 def _nodes(family: Family, parameters: Sequence[Estimate]) -> dict[str, list[Estimate]]:
-    """Parameters of a gate that declares which are equal, once each, by what they are of."""
+    """Parameters of a gate that several experts share, by the heading that the gate gives them.
+
+    Such a gate, as the hierarchical one, declares in `constraints` which parameters are equal; each
+    is listed once.
+    """
     nodes: dict[str, list[Estimate]] = {}
     for one in family.gate.constraints(family.n_experts) if family.n_experts > 1 else ():
         if one.value is None:

@@ -43,7 +43,8 @@ class TruthStarts:
     Notes
     -----
     Pham et al. (2026), Sec. 5, "Initialization".  The paper says "a small variance" and no number;
-    Yan et al. (2025), App. E.1.2, says "near their ground-truth values".
+    Yan et al. (2025), App. E.1.2, says "near their ground-truth values".  The default of `noise` is
+    a choice: a tenth of the order, 1, of the parameters of these truths.
     """
 
     truth_family: Family

@@ -25,7 +25,10 @@ __all__ = ["fold_labels", "held_out", "labels_of", "log_density_of", "rows_of"]
 
 
 def labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntArray | int:
-    """The fold of each row in memory; of a source the seed of the folds of its blocks."""
+    """What assigns rows to folds: for rows in memory the fold of each row, for a source a seed.
+
+    The folds of a source are drawn from the seed again at each pass over its blocks.
+    """
     if not result.reads_source:
         return fold_labels(result.rows, parts, rng)
     positive_int("folds", parts, 2)

@@ -23,7 +23,7 @@ from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import parametric_samples
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
-from moestat.estimation.rules import MOST_FITS
+from moestat.estimation.rules import MOST_FITS, RESAMPLES
 from moestat.estimation.search.agreement import GrownStarts, Race
 from moestat.estimation.starts import GivenStarts
 from moestat.model.family import Family
@@ -35,9 +35,6 @@ _ROUNDS = 3
 
 _SOLVING = ("solver", "starts", "target", "prior")
 """Arguments of `moestat.fit` that both models share."""
-
-_BATCH = 4
-"""Number of resamples that are fitted at a time."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,7 +210,7 @@ def bootstrap_lrt(
         max_fits = (1 + _ROUNDS) * count
         try:
             while (missing := count - int(np.isfinite(values).sum())) and values.size < max_fits:
-                size = min(missing, _BATCH)
+                size = min(missing, RESAMPLES.searches)
                 values = np.append(values, ratios(draw(size)))
                 report.count(int(np.isfinite(values).sum()))
         except KeyboardInterrupt:

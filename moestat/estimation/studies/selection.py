@@ -271,7 +271,10 @@ def as_criterion(name: str, known: Sequence[str] = CRITERIA) -> str:
 
 
 def best_place(name: str, column: FloatArray, sound: np.ndarray, function: str) -> int:
-    """Where a criterion (m,) is best, among the fits that are `sound` where there are any."""
+    """Position of the best value of a criterion (m,).
+
+    Fits that are not `sound` are left out, unless no fit is sound.
+    """
     if not np.any(np.isfinite(column)):
         raise ValueError(f"criterion {name!r} was not computed; pass folds=5 to {function}")
     sound = sound & np.isfinite(column)

@@ -78,7 +78,11 @@ def _block(levels: int, size: int) -> Callable[..., None]:
 
 
 def _names(levels: int, size: int) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Blocks of each level: of the side, and of intercept and slopes of each score."""
+    """For each level of the tree the block that holds the side of a node, and its channels.
+
+    A node has one score for two children and `size` scores for more; each score has an intercept
+    and slopes, which are the pair of names.
+    """
     return [
         (
             f"side{level}",

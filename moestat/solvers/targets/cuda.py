@@ -31,10 +31,10 @@ from moestat.solvers.problem import (
     Value,
     ValueGradient,
 )
+from moestat.solvers.rules import WORK
 from moestat.solvers.targets.memory import MemoryPlan, plan_memory, samples_of
 
 _log = logging.getLogger(__name__)
-_SHARE_OF_FREE = 0.9
 _SIMULATED_MEMORY = 1 << 34
 
 
@@ -127,7 +127,7 @@ class CudaTarget:
         if SIMULATED:
             return _SIMULATED_MEMORY
         info = cuda.current_context().get_memory_info()
-        return int(min(self._share * info.total, _SHARE_OF_FREE * info.free))
+        return int(min(self._share * info.total, WORK.free * info.free))
 
 
 _ORDERS = {

@@ -14,9 +14,25 @@ from moestat.sweep.errors import SweepError
 __all__ = ["check_local", "network_disk"]
 
 _NETWORK = {
-    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs"),
-    *("glusterfs", "orangefs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"),
-    *("fuse.rclone", "fuse.gcsfuse", "davfs"),
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "glusterfs",
+    "orangefs",
+    "fuse.sshfs",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.s3fs",
+    "fuse.rclone",
+    "fuse.gcsfuse",
+    "davfs",
 }
 """Kinds of file systems that several machines share, as the table of mounts calls them."""
 

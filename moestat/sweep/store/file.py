@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from moestat.sweep.errors import SweepError
-from moestat.sweep.store.schema import APPLICATION_ID, OLDEST, SCHEMA_VERSION, migrate, schema_of
+from moestat.sweep.store.schema import APPLICATION_ID, SCHEMA_VERSION, schema_of
 
 _MAGIC = b"SQLite format 3\0"
 TIMEOUT = 60  # seconds that a lock is waited for
@@ -53,27 +53,15 @@ def connect(path: Path, with_cells: bool = False) -> sqlite3.Connection:
                 f"the store {path} was written by a newer moestat (schema {schema}; this one"
                 f" reads {SCHEMA_VERSION}): update moestat"
             )
-        if schema < OLDEST:
+        if schema < SCHEMA_VERSION:
             raise SweepError(
-                f"the store {path} was written by an older moestat (schema {schema}; this one"
-                f" reads {OLDEST} to {SCHEMA_VERSION}), whose cells record less: run into another"
-                " file"
+                f"the store {path} was written by a moestat before its first release (schema"
+                f" {schema}; this one reads {SCHEMA_VERSION}): run its spec into another file"
             )
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def bring_up_to_date(path: Path, connection: sqlite3.Connection) -> None:
-    """Migrate a store; an error leaves it as it is and gives the reason."""
-    try:
-        migrate(connection)
-    except (sqlite3.Error, SweepError) as error:
-        raise SweepError(
-            f"cannot upgrade the store {path} from schema {schema_of(connection)} to"
-            f" {SCHEMA_VERSION}: {error}"
-        ) from None
 
 
 def file_of(path: Path) -> tuple[object, ...]:

@@ -22,7 +22,6 @@ from moestat.sweep.spec.read import OLDER_DEFAULT, stored_spec
 from moestat.sweep.store.disks import check_local
 from moestat.sweep.store.file import (
     TIMEOUT,
-    bring_up_to_date,
     connect,
     drop_orphans,
     file_of,
@@ -36,11 +35,9 @@ from moestat.sweep.store.scan import BLOCK, Cells, Scan, scan
 from moestat.sweep.store.schema import (
     PAGE_BYTES,
     PLACE,
-    SCHEMA_VERSION,
     create_tables,
     head_checksum,
     make_index,
-    schema_of,
     sum_of,
 )
 from moestat.sweep.store.shapes import Shape
@@ -327,8 +324,6 @@ class Store:
 def open_store(path: str | Path) -> Iterator[Store]:
     """Open a store for reading; a runner may be writing to it meanwhile.
 
-    A store of an older schema is read as it will be once a runner has brought it up to date.
-
     Parameters
     ----------
     path : str or Path
@@ -353,21 +348,14 @@ def open_store(path: str | Path) -> Iterator[Store]:
     if not is_file:
         raise SweepError(f"there is no store {path}")
     with closing(connect(path)) as connection:
-        if schema_of(connection) == SCHEMA_VERSION:
-            yield Store(path, connection)
-            return
-        with closing(sqlite3.connect(":memory:")) as copy:
-            connection.backup(copy)
-            bring_up_to_date(path, copy)
-            yield Store(path, copy)
+        yield Store(path, connection)
 
 
 @contextmanager
 def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> Iterator[Store]:
     """Open the store of `spec` for writing, and make it if there is none.
 
-    Titles, notes and other words of the spec that no cell depends on are brought up to date, and
-    so is a store of an older schema.
+    Titles, notes and other words of the spec that no cell depends on are brought up to date.
 
     Parameters
     ----------
@@ -402,8 +390,6 @@ def create_store(path: str | Path, spec: AnySpec, *, extend: bool = False) -> It
         try:
             with closing(connect(path, with_cells=True)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")
-                if schema_of(connection) < SCHEMA_VERSION:
-                    bring_up_to_date(path, connection)
                 store = Store(path, connection, holder)
                 _check_spec(store, spec, extend)
                 yield store

@@ -104,7 +104,16 @@ class _Exact:
         y = self.number(y) if model.family.likelihood.support is None else y
         slopes = scratch(layout[0]), scratch(pairs), scratch(len(eta)), scratch(pairs)
         self.block(
-            *(eta, layout, low, y, n, 0, work, a, *slopes[:2], value),
+            eta,
+            layout,
+            low,
+            y,
+            n,
+            0,
+            work,
+            a,
+            *slopes[:2],
+            value,
             *slopes[2:],
         )
         return a, value

@@ -130,8 +130,12 @@ class Model:
         n_gate, first, n_mean, _ = family.layout
         n_value = n_mean if family.is_regression else eta.shape[0] - first
         out = _Segment(
-            *(np.empty(n), np.empty((n_gate, n)), np.empty(n), np.empty((n_value, n))),
-            *(np.empty(n), np.empty(n)),
+            np.empty(n),
+            np.empty((n_gate, n)),
+            np.empty(n),
+            np.empty((n_value, n)),
+            np.empty(n),
+            np.empty(n),
         )
         times, weights = _UNIT_RULES[count]
         low = self.phi[: 1 + family.n_features]

@@ -130,8 +130,10 @@ def scores_table(scores: Sequence[Scores]) -> Table:
             table.add_row(
                 each.curve,
                 label,
-                *(str(each.n.size), str(each.n.size - n.size)),
-                *(_slope(rates.get("all")), _interval(rates.get("all"))),
+                str(each.n.size),
+                str(each.n.size - n.size),
+                _slope(rates.get("all")),
+                _interval(rates.get("all")),
                 *(_slope(rates.get(name)) for name in _AVERAGES),
                 *(f"{average(last):.3g}" if n.size else "" for average in (np.mean, np.median)),
             )

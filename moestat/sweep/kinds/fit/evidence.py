@@ -51,8 +51,15 @@ class Evidence:
 
 
 NUMBERS = (
-    *("condition", "agreement", "n_starts", "n_optima", "gain", "p_higher", "above_near_truth"),
-    *("second_pass.gain", "second_pass.first_loss"),
+    "condition",
+    "agreement",
+    "n_starts",
+    "n_optima",
+    "gain",
+    "p_higher",
+    "above_near_truth",
+    "second_pass.gain",
+    "second_pass.first_loss",
 )
 """Numbers of a certificate that evidence is made of; a dot leads into a mapping."""
 DOUBT = 0.2
