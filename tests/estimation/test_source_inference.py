@@ -206,7 +206,7 @@ def test_what_a_source_cannot_answer_is_refused_by_name(fits, frame):
         found.get_robustcov_results("cluster")
     with pytest.raises(ValueError, match="top must be"):
         found.influence(top=0)
-    with pytest.raises(ValueError, match=r"from blocks or a source\. .* at_sample\(\)"):
+    with pytest.raises(ValueError, match=r"from blocks or a source\. .*at_sample\(\)"):
         found.profile("a[0,t]")
 
 
