@@ -27,7 +27,7 @@ from results import save
 import moestat
 from moestat.model.compression import gauss_compress
 from moestat.model.recombination import recombine
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 _N, _SLOPES, _NODES = 1_000_000, (3.0, 10.0, 30.0), 4
 _ERROR, _MOST_NODES = 1e-2, 4_000_000
@@ -59,14 +59,14 @@ def _share(X: Any, y: Any, panels: int, places: Any, weight: Any) -> None:
             weight[y[t], cell, node] += value
 
 
-def nodes_of(X: np.ndarray, y: np.ndarray, panels: int) -> Sample:
+def nodes_of(X: np.ndarray, y: np.ndarray, panels: int) -> Rows:
     """Weighted nodes in place of the rows X (d, n), y (n,)."""
     d = len(X)
     if d == 2:
-        return Sample(*recombine(X, y, np.ones(y.size), panels))
+        return Rows(*recombine(X, y, np.ones(y.size), panels))
     if d == 1:
         x, label, weight = gauss_compress(X[0], y, np.ones(y.size), panels, _NODES)
-        return Sample(np.ascontiguousarray(x[None]), label, weight)
+        return Rows(np.ascontiguousarray(x[None]), label, weight)
     places = np.cos((2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES))
     weight = np.zeros((2, panels**d, _NODES**d))
     _share(X, y, panels, places, weight)
@@ -77,7 +77,7 @@ def nodes_of(X: np.ndarray, y: np.ndarray, panels: int) -> Sample:
     full = weight.reshape(2, -1) != 0.0
     points = np.concatenate([grid[:, full[label]] for label in (0, 1)], axis=1)
     labels = np.repeat([0, 1], full.sum(axis=1))
-    return Sample(np.ascontiguousarray(points), labels, weight.reshape(2, -1)[full])
+    return Rows(np.ascontiguousarray(points), labels, weight.reshape(2, -1)[full])
 
 
 def seconds(call: Any) -> tuple[float, Any]:
@@ -97,7 +97,7 @@ def row(d: int, slope: float) -> dict[str, Any]:
     blocks = {"beta0": [-slope * d / 2, 0.0], "beta1": [gate, 0.0 * gate]}
     theta = family.pack(blocks | {"a": expert * [[[1.0]], [[-1.0]]], "b": [[-1.0], [1.0]]})
     X, y = moestat.sample(family, theta, _N, rng=6, design=moestat.Uniform(0, 1))
-    rows = Sample(np.ascontiguousarray(X.T), y - 1, np.ones(_N))
+    rows = Rows(np.ascontiguousarray(X.T), y - 1, np.ones(_N))
     request = Request(Objective.SCORE, theta)
     on_rows, exact = seconds(partial(Problem(family, rows).evaluate, request))
     panels, error = 2, np.inf

@@ -33,7 +33,7 @@ from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import mixture
 from moestat.kernels.cuda.target import SIMULATED, cuda
 from moestat.solvers.driver import Cores
-from moestat.solvers.problem import Objective, Problem, Request, Sample, Target
+from moestat.solvers.problem import Objective, Problem, Request, Rows, Target
 from moestat.solvers.targets import CudaTarget, device_name, missing
 
 NO_DEVICE = 3
@@ -195,7 +195,7 @@ def measure(
     problems = [
         Problem(
             example.family,
-            Sample(
+            Rows(
                 np.ascontiguousarray(X.T),
                 encode(y, example.family.n_classes),
                 np.ones(n),

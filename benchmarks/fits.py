@@ -34,7 +34,7 @@ import moestat
 from moestat.kernels.records import Data, Sums
 from moestat.solvers import EM, SQUAREM, Newton, Solver
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 
 _FLEXMIX = """
 suppressPackageStartupMessages(library(flexmix))
@@ -54,10 +54,10 @@ cat(t[["user.self"]] + t[["sys.self"]], as.numeric(logLik(f)), f@iter)
 """
 
 
-def sample_of(example: Example) -> Sample:
+def sample_of(example: Example) -> Rows:
     """The data as the solvers read them; a preview is drawn anew for every fit."""
     X = np.ascontiguousarray(example.X.T)
-    return Sample(X, example.encoded, np.ones(X.shape[1]))
+    return Rows(X, example.encoded, np.ones(X.shape[1]))
 
 
 def by_moestat(example: Example, solver: Solver) -> dict:

@@ -14,7 +14,7 @@ import numpy as np
 from results import FOLDER, machine
 
 import moestat
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 _CASES = (
     ("gaussian", 720, 12, 1, 2),
@@ -32,8 +32,8 @@ def shortest(name: str, n: int, size: int, d: int, k: int, pairs: int) -> list[s
     theta = family.typical(0)
     X, y = moestat.sample(family, theta, n, rng=1)
     parts = np.ascontiguousarray(X.T), family.likelihood.encode(y, family.n_classes), np.ones(n)
-    problems = [Problem(family, Sample(*parts, whole=True))]
-    problems.append(Problem(family, Sample(*parts, begin=np.arange(0, n, size))))
+    problems = [Problem(family, Rows(*parts, whole=True))]
+    problems.append(Problem(family, Rows(*parts, begin=np.arange(0, n, size))))
     cells = []
     for objective in _PASSES.values():
         best = [np.inf, np.inf]

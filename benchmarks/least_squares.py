@@ -22,7 +22,7 @@ from scipy.linalg.blas import dsyrk
 
 import moestat
 from moestat.solvers.least_squares.levenberg_marquardt import _damped_step
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.squares import CHUNK
 
 GATES = ("sigmoid-quadratic", "softmax-quadratic")
@@ -41,9 +41,7 @@ class Step:
         rng = np.random.default_rng(0)
         self.theta = self.family.pin(0.3 * rng.normal(size=self.family.n_params))
         X = rng.uniform(-1, 1, size=(8, N_SAMPLES))
-        self.problem = Problem(
-            self.family, Sample(X, rng.normal(size=N_SAMPLES), np.ones(N_SAMPLES))
-        )
+        self.problem = Problem(self.family, Rows(X, rng.normal(size=N_SAMPLES), np.ones(N_SAMPLES)))
         self.rows = int(np.sum(self.family.jacobian_rows >= 0))
 
     def ask(self, what: str) -> tuple:

@@ -25,7 +25,7 @@ import numpy as np
 from calibration import bins_of, fitted, lines_of, row_of, synthetic
 
 from moestat.base.threads import ONE_THREAD
-from moestat.estimation.data.data import read_data
+from moestat.estimation.data.read import read_data
 from moestat.estimation.fit.identified import without_spare_columns
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit

@@ -22,7 +22,7 @@ from alarms import GROUPS, TIMES, growth
 from results import FOLDER, machine
 
 import moestat
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 SETS, LEVELS, LARGEST = 100, (0.0, 0.3, 0.7), 4
 
@@ -240,7 +240,7 @@ def speed() -> list[dict[str, Any]]:
             n = 12_000
             x = np.tile(np.arange(float(size)), n // size)
             X = ((x - x.mean()) / x.std())[None]
-            data = Sample(X, rng.normal(size=n), np.ones(n), begin=np.arange(0, n, size))
+            data = Rows(X, rng.normal(size=n), np.ones(n), begin=np.arange(0, n, size))
             tables: list[Any] = ["gaussian"]
             tables += [{"name": "gaussian", "random": r} for r in (["1"], ["1", 0])]
             problems = []

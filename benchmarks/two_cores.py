@@ -27,7 +27,7 @@ from results import save
 
 import moestat
 from moestat.estimation.starts import GivenStarts
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 _DEFAULT = (
     "lines, k = 3, n = 1e4",
@@ -104,7 +104,7 @@ def clocks(fit: Any, pairs: int) -> dict[str, float]:
 
 def machine_itself(family: Any, X: Any, y: Any, theta: Any) -> dict[str, Any]:
     """Two streams of the same passes on two threads, against one of them alone."""
-    at = Problem(family, Sample(np.ascontiguousarray(X.T), np.asarray(y), np.ones(len(y))))
+    at = Problem(family, Rows(np.ascontiguousarray(X.T), np.asarray(y), np.ones(len(y))))
     request = Request(Objective.OBSERVED, theta)
 
     def stream() -> None:

@@ -17,12 +17,12 @@ from typing import Any
 import nbformat
 
 import moestat
-from moestat.base.types import Likelihood
 from moestat.metrics.losses import LOSSES, VoronoiLoss
 from moestat.metrics.suitable import suitable_losses
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.members import Likelihood
 from moestat.solvers.trust_region.kinks import has_kinks
 from moestat.sweep.kinds.fit.figure import loss_symbol
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Expert, Gate, Symmetry, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import log1p_positive
 from moestat.model.activations import tanh
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.members import Channel, Expert, Gate, Symmetry, Units
 from moestat.model.reference import apart
 
 __all__ = ["register"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law, Likelihood
+from moestat.base.types import FloatArray, Law
+from moestat.model.members import Channel, Likelihood
 from moestat.model.reference import apart
 from moestat.model.responses import draw_by_quantiles, likelihood_of_counts
 

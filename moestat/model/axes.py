@@ -10,7 +10,6 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.registry import configured
-from moestat.base.types import Expert, Gate, Likelihood
 from moestat.base.validate import (
     as_floats,
     check_kind,
@@ -20,11 +19,12 @@ from moestat.base.validate import (
     short,
 )
 from moestat.model.by_expert import check_ranges
-from moestat.model.constraints import Constraint, equal_of, fixed_of, with_equal
+from moestat.model.constraints import Constraint, equal_of, fixed_of
 from moestat.model.experts import EXPERTS
 from moestat.model.family import Family
 from moestat.model.gates import GATES
 from moestat.model.joint import as_likelihood, expert_of
+from moestat.model.members import Expert, Gate, Likelihood
 from moestat.model.qualify import qualified
 
 __all__ = ["family"]
@@ -199,7 +199,7 @@ def family(
     equal = (equal,) if isinstance(equal, str) else equal
     check_kind("equal", equal, Iterable, "names of blocks, or a table of them, such as 'nu'")
     shared, sets = _split_equal(chosen[2], equal)
-    chosen = (*chosen[:2], with_equal(chosen[2], shared))
+    chosen = (*chosen[:2], chosen[2].with_equal(shared))
     box = _box_of(chosen, bounds or {})
     d = positive_int("n_features", n_features)
     k, gate_box = _n_experts(chosen[2], n_experts), chosen[0].bounds

@@ -12,24 +12,23 @@ distributions: McLachlan and Peel (2000), Sec. 1.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.registry import configured, table_of
-from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Law, Likelihood, Units
+from moestat.base.types import Encoded, FloatArray, IntArray, Law
 from moestat.base.validate import is_mapping, is_sequence, short
 from moestat.compiler.jit import device
 from moestat.model.components import COMPONENTS
-from moestat.model.constraints import Constraint
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.members import WHICH_LAW, Choices, Likelihood, Units
 from moestat.model.responses import draw_by_quantiles
 
 __all__ = [
-    "Choices",
     "by_expert",
     "check_ranges",
     "is_by_expert",
@@ -38,9 +37,6 @@ __all__ = [
     "with_range",
 ]
 
-_WHICH = "law"
-"""Block of the channel that says which likelihood an atom has."""
-
 
 def is_by_expert(given: object) -> bool:
     """Whether a table is that of likelihoods by expert, ``{"experts": [...]}``."""
@@ -48,72 +44,8 @@ def is_by_expert(given: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Choices:
-    """Different likelihoods of one response, and which one each expert has."""
-
-    laws: tuple[Likelihood, ...]
-    law_of_expert: tuple[int, ...]  # position in `laws` for each expert
-
-    @property
-    def tables(self) -> list[str | dict[str, Any]]:
-        """The name or table of the likelihood of each expert."""
-        return [table_of(self.laws[j]) for j in self.law_of_expert]
-
-    @property
-    def names(self) -> list[str]:
-        """What the likelihood of each expert is called."""
-        return [self.laws[j].name for j in self.law_of_expert]
-
-    @property
-    def law(self) -> Likelihood:
-        """The first likelihood with a mean."""
-        return next(law for law in self.laws if law.reads_mean)
-
-    @cached_property
-    def channels(self) -> tuple[Channel, ...]:
-        """Channels of all likelihoods, each once, and which one an atom has."""
-        channels: dict[str, Channel] = {}
-        # Those of the likelihood with most first, so that other ones have them in the same order.
-        for law in sorted(self.laws, key=lambda law: -len(law.channels)):
-            for channel in law.channels:
-                unshared = replace(channel, shared=False)
-                if channels.setdefault(unshared.intercept, unshared) != unshared:
-                    raise ValueError(
-                        f"experts: {law.name!r} and another likelihood have a parameter"
-                        f" {unshared.intercept!r} of different kinds"
-                    )
-        return (*channels.values(), Channel(_WHICH))
-
-    def places(self, j: int) -> tuple[int, ...]:
-        """Positions of the channels of one likelihood among those of all; 0 is the mean."""
-        names = [channel.intercept for channel in self.channels]
-        places = tuple(1 + names.index(channel.intercept) for channel in self.laws[j].channels)
-        if list(places) != sorted(places):
-            raise ValueError(
-                f"experts: {self.laws[j].name!r} has the parameters of another likelihood in"
-                " another order"
-            )
-        return places
-
-    def reads(self, expert: int, name: str | None) -> bool:
-        """Whether the likelihood of an expert has a parameter, or for None a mean."""
-        law = self.laws[self.law_of_expert[expert]]
-        if name is None:
-            return law.reads_mean
-        return name == _WHICH or any(channel.intercept == name for channel in law.channels)
-
-    def constraints(self) -> list[Constraint]:
-        """The values that options give to parameters of single experts."""
-        return [
-            Constraint(name, None, (i,), float(low))
-            for i, j in enumerate(self.law_of_expert)
-            for name, (low, high) in self.laws[j].bounds.items()
-            if low == high
-        ]
-
-    def some(self, law_of_expert: Sequence[int]) -> Choices:
-        """These likelihoods for other experts, given the position in `laws` for each."""
-        return replace(self, law_of_expert=tuple(law_of_expert))
+class _Joint(Choices):
+    """The likelihood that has those of all experts."""
 
     def encode(self, y: ArrayLike, n_classes: int) -> Encoded:
         """Responses (n,), checked, that every likelihood with a mean allows."""
@@ -172,7 +104,7 @@ class Choices:
         """Log-densities (k, n) of y from predictors (k, n) and the blocks."""
         rows = []
         for i, mean in enumerate(predictors):
-            law = self.laws[int(np.rint(np.real(blocks[_WHICH][i])))]
+            law = self.laws[int(np.rint(np.real(blocks[WHICH_LAW][i])))]
             parameters = {c.intercept: blocks[c.intercept][i : i + 1] for c in law.channels}
             assert law.reference is not None
             rows.append(law.reference(mean[None], parameters, y)[0])
@@ -185,22 +117,8 @@ class Choices:
         for i, j in enumerate(self.law_of_expert[:n_experts]):
             for name, values in truths[j].items():
                 blocks[name][i] = np.broadcast_to(values, n_experts)[i]
-            blocks[_WHICH][i] = j
+            blocks[WHICH_LAW][i] = j
         return blocks
-
-    def at_ends(self, y: Encoded) -> np.ndarray:
-        """Mask (n,) of the responses that equal an end of the uniform noise."""
-        ends = [end for law in self.laws if law.name == "uniform" for end in law.options.values()]
-        return np.isin(y, ends)
-
-    def allowed(self, y: Encoded) -> np.ndarray:
-        """Mask (k, n) of the rows that the likelihood of each expert allows, with its options."""
-        allowed = np.ones((len(self.law_of_expert), len(y)), dtype=bool)
-        for i, j in enumerate(self.law_of_expert):
-            law = self.laws[j]
-            if law.name == "point":
-                allowed[i] = y == law.bounds["at"][0]
-        return allowed
 
 
 @dataclass(frozen=True)
@@ -299,7 +217,7 @@ def by_expert(tables: object) -> Likelihood:
             known.append(table_of(one))
         law_of_expert.append(known.index(table_of(one)))
     _check_alike(laws)
-    return _joined(Choices(tuple(laws), tuple(law_of_expert)))
+    return _joined(_Joint(tuple(laws), tuple(law_of_expert)))
 
 
 def _configured(given: Any) -> Likelihood:
@@ -355,10 +273,10 @@ def _kind(law: Likelihood) -> str:
     return "real numbers" if low == -np.inf else f"numbers between {low:g} and {high:g}"
 
 
-def _joined(choices: Choices) -> Likelihood:
+def _joined(choices: _Joint) -> Likelihood:
     laws, first = choices.laws, choices.law
     places = tuple(choices.places(j) for j in range(len(laws)))
-    bounds: dict[str, tuple[float, float]] = {_WHICH: (0.0, float(len(laws)))}
+    bounds: dict[str, tuple[float, float]] = {WHICH_LAW: (0.0, float(len(laws)))}
     limits: dict[str, tuple[str, str]] = {}
     for law in laws:
         for name, (low, high) in law.bounds.items():

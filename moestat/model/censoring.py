@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, Likelihood
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import as_floats, as_plain_array
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay_less_one, exp, log
+from moestat.model.members import Likelihood
 from moestat.model.reference import HALF_LOG_2PI
 
 __all__ = ["FAR", "OPEN", "bounds_of", "censored", "extreme", "normal"]

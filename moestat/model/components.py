@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from moestat.base.registry import Registry
-from moestat.base.types import Channel, Encoded, FloatArray, Law, Likelihood, Units
+from moestat.base.types import Encoded, FloatArray, Law
 from moestat.base.validate import positive_int, real_in
 from moestat.compiler.jit import device
 from moestat.compiler.math import log
+from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.responses import draws, likelihood_of_counts, real
 
 __all__ = ["COMPONENTS", "IMPOSSIBLE"]

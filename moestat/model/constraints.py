@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray, Likelihood
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import is_mapping, is_sequence, short
 
 __all__ = [
-    "with_equal",
     "Constraint",
     "along",
     "averaged",
@@ -239,31 +238,3 @@ def _keys(key: object, features: Sequence[str] | None) -> list[object]:
     if not is_sequence(key) or len(key) != 2:
         return [key]
     return [(key[0], at) for at in places_of(key[1], features, "equal, fixed")]
-
-
-def with_equal(likelihood: Likelihood, equal: Iterable[str]) -> Likelihood:
-    """The likelihood with one parameter of all experts in place of each of the blocks `equal`.
-
-    A common scale does not collapse on a few samples of one atom.
-    """
-    names, known = (
-        list(equal),
-        [
-            c.intercept
-            for c in likelihood.channels
-            if c.component is None and c.intercept not in likelihood.known
-        ],
-    )
-    if not names:
-        return likelihood
-    for name in names:
-        if name not in known:
-            raise ValueError(
-                f"equal: {name!r} is not a block of the {likelihood.name} likelihood that experts"
-                f" can share; those are {', '.join(known) or 'none'}"
-            )
-    channels = tuple(
-        replace(c, shared=c.shared or c.intercept in names) for c in likelihood.channels
-    )
-    alone = None if likelihood.collapse in names else likelihood.collapse
-    return replace(likelihood, channels=channels, collapse=alone)

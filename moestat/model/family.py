@@ -27,7 +27,7 @@ from moestat.base.validate import (
 from moestat.kernels.build import Loops, build_loops
 from moestat.kernels.records import BySample
 from moestat.kernels.regression import residual_loop
-from moestat.model.constraints import constraint_of, with_equal
+from moestat.model.constraints import constraint_of
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.joint import as_likelihood, expert_of, likelihood_table
@@ -579,7 +579,7 @@ def from_table(table: Mapping[str, Any]) -> Family:
         name: tuple(np.array(side) if is_sequence(side) else side for side in pair)
         for name, pair in table["box"].items()
     }
-    likelihood = with_equal(likelihood, table.get("equal", ()))
+    likelihood = likelihood.with_equal(table.get("equal", ()))
     n_experts, n_features, n_classes = table["sizes"]
     return Family(
         gate,

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured, table_of
-from moestat.base.types import Channel, Expert, FloatArray, Likelihood, Part, Symmetry
+from moestat.base.types import FloatArray
 from moestat.base.validate import is_mapping, is_sequence, positive_int
 from moestat.model.by_expert import by_expert, is_by_expert
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.members import Channel, Expert, Likelihood, Part, Symmetry
 from moestat.model.qualify import renamed
 from moestat.model.records import joined
 

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
 from moestat.base.symmetric import pack_symmetric
-from moestat.base.types import Channel, Expert, FloatArray, Gate, IntArray, Likelihood
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, as_numbers, check_kind, short
 from moestat.kernels.atom import Layout
 from moestat.kernels.records import Coefficients, Places
 from moestat.model.constraints import Constraint, averaged, joined
+from moestat.model.members import Channel, Expert, Gate, Likelihood
 
 __all__ = ["ParameterLayout"]
 

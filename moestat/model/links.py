@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Likelihood
+from moestat.model.members import Likelihood
 
 __all__ = ["link_of", "links_of"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Channel, Gate
+from moestat.model.members import Channel, Gate
 from moestat.model.reference import apart
 
 __all__ = ["gate_with_masses", "places"]

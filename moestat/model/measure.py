@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray, Symmetry
+from moestat.base.types import FloatArray
 from moestat.base.validate import as_numbers, check_kind, short
+from moestat.model.members import Symmetry
 
 if TYPE_CHECKING:
     from moestat.model.layout import ParameterLayout

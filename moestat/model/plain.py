@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from moestat.base.types import Encoded, Expert, FloatArray, Gate
+from moestat.base.types import Encoded, FloatArray
 from moestat.model.family import Family
 from moestat.model.generate import sample
+from moestat.model.members import Expert, Gate
 from moestat.model.reference import log_sum_exp
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from moestat.base.types import Channel, Expert, Gate
 from moestat.base.validate import is_mapping, is_sequence
+from moestat.model.members import Channel, Expert, Gate
 
 __all__ = ["qualified", "renamed", "with_names"]
 

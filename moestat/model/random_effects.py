@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, IntArray, Likelihood, Units
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import is_sequence, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
+from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.reference import HALF_LOG_2PI
 
 __all__ = ["COVARIANCES", "RandomEffects", "draw_of_groups", "factors", "with_random_effects"]

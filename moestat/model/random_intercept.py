@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Encoded, FloatArray, IntArray, Law, Likelihood
+from moestat.base.types import Encoded, FloatArray, IntArray, Law
 from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
+from moestat.model.members import Channel, Likelihood
 from moestat.model.quantiles import bisected
 from moestat.model.random_effects import RandomEffects
 

@@ -13,10 +13,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, Likelihood, Part, Units
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import check_kind, short
 from moestat.compiler.jit import device
 from moestat.kernels.views import part, row
+from moestat.model.members import Likelihood, Part, Units
 from moestat.model.qualify import with_names
 
 __all__ = ["Records", "joined"]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, IntArray, Law, Likelihood, Units
-from moestat.base.types import unchanged as decode
+from moestat.base.types import Encoded, FloatArray, IntArray, Law
 from moestat.base.validate import as_floats, as_plain_array
+from moestat.model.members import Likelihood, Units
+from moestat.model.members import unchanged as decode
 from moestat.model.reference import apart
 
 __all__ = [

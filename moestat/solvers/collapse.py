@@ -8,7 +8,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.solvers.metric import related
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import EM_RULES
 
 
@@ -82,6 +82,6 @@ def _collapsed_in_block(problem: Problem, theta: FloatArray, block: str) -> tupl
     return tuple(int(i) for i in np.flatnonzero(collapsed))
 
 
-def _shares(problem: Problem, theta: FloatArray, part: Sample) -> FloatArray:
+def _shares(problem: Problem, theta: FloatArray, part: Rows) -> FloatArray:
     """Sums of responsibilities (k,)."""
     return problem.rowwise(theta, part)[1] @ part.weight

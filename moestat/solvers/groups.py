@@ -29,7 +29,7 @@ from moestat.model.family import Family
 from moestat.solvers.rules import WORK
 
 if TYPE_CHECKING:
-    from moestat.solvers.sample import Sample
+    from moestat.solvers.rows import Rows
 
 
 @dataclass
@@ -74,7 +74,7 @@ class GroupSums:
 
 @np.errstate(over="ignore", invalid="ignore")
 def group_sums(
-    family: Family, theta: FloatArray, data: Sample, order: int, tau: FloatArray | None = None
+    family: Family, theta: FloatArray, data: Rows, order: int, tau: FloatArray | None = None
 ) -> GroupSums:
     """Log-likelihood of groups, with score (order 1) and Hessian (order 2).
 
@@ -177,7 +177,7 @@ def group_sums(
     return sums
 
 
-def _reference(data: Sample) -> FloatArray:
+def _reference(data: Rows) -> FloatArray:
     """Coefficients (1 + d,) of the regression of all responses on the inputs.
 
     Sums of squares of what it leaves lose no digits to the level of the responses.
@@ -189,7 +189,7 @@ def _reference(data: Sample) -> FloatArray:
     return data.memory["reference"]
 
 
-def _products(data: Sample, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
+def _products(data: Rows, rows: slice, begin: IntArray, phi: FloatArray) -> FloatArray:
     """Sums of products of the features phi (1 + d, .) and the responses within groups.
 
     The memory of the data keeps them if they need no more room than the rows themselves.
@@ -213,12 +213,12 @@ def _rows(family: Family, size: int) -> tuple[FloatArray, ...]:
     return tuple(np.empty((k * count, size)) for count in counts)
 
 
-def scores_of_groups(family: Family, theta: FloatArray, data: Sample) -> FloatArray:
+def scores_of_groups(family: Family, theta: FloatArray, data: Rows) -> FloatArray:
     """The score of each group, shape (G, P), without weights."""
     return group_sums(family, theta, data, 1).scores
 
 
-def _layout_of(data: Sample) -> tuple[FloatArray, int, list[tuple[slice, slice, IntArray]]]:
+def _layout_of(data: Rows) -> tuple[FloatArray, int, list[tuple[slice, slice, IntArray]]]:
     """Weights of groups, and the most rows in memory at a time.
 
     Then, for each such part of the data, its groups, its rows and the first one of each group.

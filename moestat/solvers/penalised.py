@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
-from moestat.solvers.problem import Evaluation, Problem, Request, Run, Sample, Value, ValueGradient
+from moestat.solvers.problem import Evaluation, Problem, Request, Rows, Run, Value, ValueGradient
 from moestat.solvers.spring import Spring
 
 
@@ -97,7 +97,7 @@ class PenalisedProblem(Problem):
         """The penalty of parameters (P,)."""
         return self.penalty.value(theta)
 
-    def restrict(self, family: Family, data: Sample, places: IntArray) -> Problem:
+    def restrict(self, family: Family, data: Rows, places: IntArray) -> Problem:
         """The problem of a smaller family, whose parameters are those at `places`, and its data."""
         penalty = replace(
             self.penalty,

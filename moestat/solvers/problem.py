@@ -22,7 +22,7 @@ from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
 from moestat.model.plain import check_loops
 from moestat.solvers.groups import group_sums
-from moestat.solvers.sample import Sample
+from moestat.solvers.rows import Rows
 from moestat.solvers.spring import FREE, Spring
 from moestat.solvers.squares import (
     gradient_squares,
@@ -89,7 +89,7 @@ class Run(Request):
         """Whether the data are few enough for one thread, and in arrays that a loop can read."""
         data = problem.data.levels[request.level]
         summed = not problem.family.ties and data.begin is None
-        if not summed or data.whole or type(data) is not Sample:
+        if not summed or data.whole or type(data) is not Rows:
             return False
         arrays = (*data.arrays, problem.tau)
         # Compiled code at an address would misread other arrays.
@@ -177,7 +177,7 @@ class Problem:
 
     family: Family
     """The model."""
-    data: Sample
+    data: Rows
     """The data; several problems may share them."""
     passes: float = 0.0
     """Number of rows visited so far, divided by the number of rows."""
@@ -197,7 +197,7 @@ class Problem:
         """A copy for another run, with counters at 0."""
         return replace(self, passes=0.0, _tau=np.empty((0, 0)))
 
-    def replace_data(self, data: Sample) -> Self:
+    def replace_data(self, data: Rows) -> Self:
         """A copy with other data."""
         return replace(self.restart(), data=data)
 
@@ -205,11 +205,11 @@ class Problem:
         """Minus the log prior density of parameters (P,), 0 without one."""
         return 0.0
 
-    def restrict(self, family: Family, data: Sample, places: IntArray) -> Problem:
+    def restrict(self, family: Family, data: Rows, places: IntArray) -> Problem:
         """The problem of a smaller family, whose parameters are those at `places`, and its data."""
         return Problem(family, data, resolved=self.resolved)
 
-    def detail(self) -> list[tuple[int, Sample]]:
+    def detail(self) -> list[tuple[int, Rows]]:
         """Numbers and data of the levels with more rows than the start was fitted to."""
         levels = enumerate(self.data.levels)
         return [(i, data) for i, data in levels if not data.preview or data.size > self.seen]
@@ -234,7 +234,7 @@ class Problem:
         """The responsibilities (k, n) that complete-data requests take; (0, 0) without any."""
         return self._tau
 
-    def visit(self, request: Request, passes: int = 1) -> Sample:
+    def visit(self, request: Request, passes: int = 1) -> Rows:
         """The data that a request is about, counted as visited."""
         data = self.data.levels[request.level]
         self.passes += passes * data.size / self.data.size
@@ -349,7 +349,7 @@ class Problem:
             return InformedEvaluation(*answer, sums.information)
         return Evaluation(*answer)
 
-    def rowwise(self, theta: FloatArray, part: Sample | None = None) -> tuple[FloatArray, ...]:
+    def rowwise(self, theta: FloatArray, part: Rows | None = None) -> tuple[FloatArray, ...]:
         """Gate probabilities (k, n), responsibilities (k, n) and log-density (n,) of rows.
 
         Rows of a group share probabilities and responsibilities; the first row of a group has the
@@ -377,7 +377,7 @@ class Target(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether the target prefers all of the data at once to previews, see `Sample`."""
+        """Whether the target prefers all of the data at once to previews, see `Rows`."""
         ...
 
     def groups(self, problems: Sequence[Problem]) -> Iterable[range]:

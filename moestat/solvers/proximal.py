@@ -26,7 +26,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.compiler.jit import compile_loop
 from moestat.model.family import Family
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import (
     HALF_OF_DIGITS,
     NEGLIGIBLE,
@@ -375,7 +375,7 @@ class _Restricted:
         at = full.scaled.at[self.at]
         places = np.where(at < 0, -1, np.searchsorted(self.at, at))
         self.scaled = Scaled(places, full.scaled.power[self.at])
-        sample = Sample(X, data.y, data.weight, begin=data.begin)
+        sample = Rows(X, data.y, data.weight, begin=data.begin)
         self.problem = full.problem.restrict(small, sample, self.at)
         single = full.single[self.at] & np.isin(full.input_of[self.at], [-1, *inputs])
         free = self.at[single]

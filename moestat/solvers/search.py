@@ -27,7 +27,7 @@ from moestat.model.constraints import tied_basis
 from moestat.solvers.certificate import Certificate, certificate_of
 from moestat.solvers.needs import Needs
 from moestat.solvers.newton import Newton
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT, JUMP_SEARCH, NEGLIGIBLE, TRUST, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 from moestat.solvers.trust_region.newton_loop import newton_steps
@@ -63,7 +63,7 @@ class _Model:
     """
 
     def __init__(
-        self, problem: Problem, data: Sample, theta: FloatArray, current: Evaluation, radius: float
+        self, problem: Problem, data: Rows, theta: FloatArray, current: Evaluation, radius: float
     ) -> None:
         family = problem.family
         self.problem = problem

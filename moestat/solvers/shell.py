@@ -14,7 +14,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.solvers.certificate import certify
 from moestat.solvers.needs import Needs
-from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Rows
 from moestat.solvers.rules import TRUST
 from moestat.solvers.solution import Solution
 
@@ -88,7 +88,7 @@ class LevelSolver(ABC):
     def _climb_levels(
         self,
         problem: Problem,
-        levels: list[tuple[int, Sample]],
+        levels: list[tuple[int, Rows]],
         theta: FloatArray,
         max_iterations: int,
     ) -> Iteration[tuple[End, Evaluation]]:
@@ -106,7 +106,7 @@ class LevelSolver(ABC):
             evaluation = yield self.final_request(problem, end.theta)
         return end._replace(iterations=spent), evaluation
 
-    def levels(self, problem: Problem) -> list[tuple[int, Sample]]:
+    def levels(self, problem: Problem) -> list[tuple[int, Rows]]:
         """Numbers and data of the levels to climb on, the last of which is all of the data."""
         return problem.detail()
 

@@ -13,7 +13,7 @@ from moestat import Blocks, fit_blocks
 from moestat.base.warnings import AliasedWarning, ConstantColumnWarning, MisfitWarning
 from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 
 GAUSSIAN = moestat.family("gaussian", gate="softmax", n_experts=2, n_features=2)
 THETA = GAUSSIAN.pack(
@@ -205,7 +205,7 @@ def test_few_starts_climb_on_all_rows():
     family = moestat.family("multinomial", gate="softmax", n_experts=2, n_classes=2)
     theta = np.random.default_rng(4).normal(size=family.n_params)
     X, y = moestat.sample(family, theta, 4000, rng=0, design=moestat.Uniform(-2, 2))
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     starts, counts = search_of().find_starts(problem, np.random.default_rng(0))
     assert 1 <= len(starts) <= 3
     assert sum(counts) > 3

@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp
 import moestat
 from moestat.model import plain
 from moestat.model.joint import as_likelihood
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 NOISE = {"name": "uniform", "low": -6.0, "high": 7.0}
 LISTS = [
@@ -34,7 +34,7 @@ def test_derivatives_are_those_of_plain_numpy(experts):
     theta = F.typical(0)
     X, y = moestat.sample(F, theta, 150, rng=1)
     encoded = F.likelihood.encode(y, 1)
-    problem = Problem(F, Sample(np.ascontiguousarray(X.T), encoded, np.ones(150)))
+    problem = Problem(F, Rows(np.ascontiguousarray(X.T), encoded, np.ones(150)))
     here = problem.evaluate(Request(Objective.INFORMED, theta))
     free = np.flatnonzero(F.lower < F.upper)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 import moestat
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 NAMES = ("gaussian", "log-normal", "weibull", "exponential")
 N = 400
@@ -48,7 +48,7 @@ def test_value_score_and_hessian_are_those_of_the_formula(name):
     theta = 0.7 * family.typical(0) + 0.1
     assert np.allclose(family.log_density(theta, x, y), expected(family, theta, x, y), atol=1e-9)
     encoded = family.likelihood.encode(y, 1)
-    problem = Problem(family, Sample(x[None].copy(), encoded, np.ones(N)))
+    problem = Problem(family, Rows(x[None].copy(), encoded, np.ones(N)))
     here, h = problem.evaluate(Request(Objective.OBSERVED, theta)), 1e-5
     for j in range(theta.size):
         step = h * np.eye(theta.size)[j]
@@ -73,7 +73,7 @@ def test_far_tails_stay_finite(name):
     if name == "gaussian":
         rows += [[-np.inf, -60.0], [-30.0, -20.0]]
     y = np.array(rows)
-    data = Sample(np.zeros((1, len(y))), family.likelihood.encode(y, 1), np.ones(len(y)))
+    data = Rows(np.zeros((1, len(y))), family.likelihood.encode(y, 1), np.ones(len(y)))
     here = Problem(family, data).evaluate(Request(Objective.OBSERVED, theta))
     for values in vars(here).values():
         assert np.isfinite(values).all()

@@ -17,7 +17,7 @@ from moestat.estimation.starts import (
     make_starts,
 )
 from moestat.solvers import Newton
-from moestat.solvers.problem import Objective, Problem, Sample
+from moestat.solvers.problem import Objective, Problem, Rows
 from tests.conftest import WIDE
 
 FAMILY = moestat.family("multinomial", gate="softmax", n_experts=2, n_features=2, n_classes=3)
@@ -167,7 +167,7 @@ def test_starts_around_the_mixing_measure_have_the_true_density(gate, truth):
     family, theta = truth(gate)
     X, y = moestat.sample(family, theta, 200, rng=0)
     fitted = family.with_experts(5)
-    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, np.ones(200)))
+    problem = Problem(fitted, Rows(np.ascontiguousarray(X.T), y - 1, np.ones(200)))
     (rule,) = make_starts({"measure": 3, "noise": 0.0}, family, theta)
     assert isinstance(rule, MeasureStarts)
     expected = family.rowwise(theta, problem.data.X, problem.data.y)[2]
@@ -260,10 +260,10 @@ def test_unidentified_coordinates_have_no_standard_error(truth):
     single = moestat.fit(family.with_experts(1), X, y, rng=0)
     from dataclasses import replace
 
-    from moestat.solvers.problem import Problem, Request, Sample
+    from moestat.solvers.problem import Problem, Request, Rows
 
     double = np.tile(single.params, 2)
-    sample = Sample(np.ascontiguousarray(X.T), y - 1, np.ones(len(y)))
+    sample = Rows(np.ascontiguousarray(X.T), y - 1, np.ones(len(y)))
     here = Problem(family, sample).evaluate(Request(Objective.OBSERVED, double))
     flat = np.where(np.arange(double.size) < 2, 0.0, 1.0)
     information = here.hessian * np.outer(flat, flat) + np.diag(flat) * 1e4

@@ -10,7 +10,7 @@ from moestat.estimation.search import runs
 from moestat.estimation.search.agreement import Race, search_of
 from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import GivenStarts
-from moestat.solvers.problem import Objective, Problem, Sample
+from moestat.solvers.problem import Objective, Problem, Rows
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_runs_that_all_collapse_do_not_agree(monkeypatch):
     """A search of four lines once ended with two of five collapsed runs, 280 units short."""
     monkeypatch.setattr(runs, "collapsed_atoms", lambda problem, theta: (0,))
     family, X, y, _ = random_lines(2, 1, 1.0, 5000)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     begun = Race().start_runs(problem, np.random.default_rng(0))
     assert not search_of()._accepts(problem, SearchRecord(), begun)
 

@@ -15,7 +15,7 @@ import moestat
 from moestat.model.family import from_table
 from moestat.solvers import EM
 from moestat.solvers.collapse import collapsed_atoms
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from tests import oracle
 
 THREE = ["length", "width", "petal"]
@@ -200,7 +200,7 @@ def test_an_expert_on_a_plane_has_collapsed():
     theta = model.pack(blocks)
     X, y = moestat.sample(model, theta, 200, 1)
     problem = Problem(
-        model, Sample(np.ascontiguousarray(X.T), model.likelihood.encode(y, 1), np.ones(200))
+        model, Rows(np.ascontiguousarray(X.T), model.likelihood.encode(y, 1), np.ones(200))
     )
     assert collapsed_atoms(problem, theta) == (1,)
 

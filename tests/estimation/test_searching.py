@@ -24,7 +24,7 @@ from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.driver import drive
 from moestat.solvers.penalised import PenalisedProblem, Penalty
-from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows, Run
 
 SEEDS = [
     pytest.param(range(4), id="quick"),
@@ -147,7 +147,7 @@ def test_searches_that_do_not_agree_warn():
 def test_compiled_iterations_feel_the_spring(climb, monkeypatch):
     """The same end in one compiled loop and pass by pass, where the pulls are in balance."""
     family, X, y, truth = drawn("gaussian", 300, 2, 2)
-    data = Sample(np.ascontiguousarray(X.T), y, np.ones(len(y)))
+    data = Rows(np.ascontiguousarray(X.T), y, np.ones(len(y)))
     unit = 2.0 * Problem(family, data).metric(truth)
     spring = Penalty(unit, np.arange(0), centre=0.5 * truth)
     problem = PenalisedProblem(family, data, penalty=spring)
@@ -184,7 +184,7 @@ def test_a_spring_that_is_let_go_leads_where_starts_at_random_do_not():
 def test_memberships_are_fitted_alike_with_few_and_many_parameters(monkeypatch):
     """By Newton's steps or BFGS's, as far as the complete data's likelihood goes."""
     family, X, y, _ = drawn("gaussian", 600, 2, 3)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     ends = []
     for most in (1000, 0):
         monkeypatch.setattr(clusters, "SEARCH", SEARCH._replace(hessians=most))
@@ -240,7 +240,7 @@ def test_resamples_are_of_rows_or_groups_and_weigh_as_much(monkeypatch):
     family, X, y, truth = drawn("gaussian", 600, 1, 2)
     begin = np.arange(0, 600, 3)
     weight = np.repeat(np.random.default_rng(1).integers(0, 4, 200), 3).astype(float)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, weight, begin=begin))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, weight, begin=begin))
     seen = []
     climbed = neighbours.climb_all
 

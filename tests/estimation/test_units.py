@@ -26,7 +26,7 @@ from moestat.estimation.search.agreement import search_of
 from moestat.estimation.starts import GivenStarts, RandomStarts, SoftClusterStarts
 from moestat.model.designs import Uniform
 from moestat.model.units import Coordinates, DataUnits, closed_part
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Rows
 from tests.kinds import GAUSSIAN, MULTINOMIAL, REGRESSION, kind_id, make, random_theta
 
 MAPS = st.tuples(st.floats(-6.0, 6.0), st.floats(-6.0, 6.0), st.floats(-1e6, 1e6))
@@ -243,5 +243,5 @@ def test_default_bounds_of_many_rows_are_those_of_a_regression_on_all_of_them():
     weight = rng.uniform(0.5, 2.0, X.shape[1])
     line = sm.WLS(y, sm.add_constant(X.T), weight).fit()
     around = weight @ (y - weight @ y / weight.sum()) ** 2
-    data = Sample(np.vstack([X, 2 * X[:1]]), y, weight)
+    data = Rows(np.vstack([X, 2 * X[:1]]), y, weight)
     assert _residual_share(data) == pytest.approx(line.ssr / around, rel=1e-10)

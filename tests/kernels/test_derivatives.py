@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moestat.metrics.information import score_rows
-from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Rows
 from tests import oracle
 from tests.kinds import KINDS, kind_id, known, make, random_response, random_theta
 
@@ -33,7 +33,7 @@ def random_problem(kind, k, d, K, n=700, seed=0):
     y = random_response(family, rng, n)
     weight = rng.exponential(size=n)
     encoded = family.likelihood.encode(y, family.n_classes)
-    sample = Sample(np.ascontiguousarray(X.T), encoded, weight)
+    sample = Rows(np.ascontiguousarray(X.T), encoded, weight)
     return family, theta, X, y, weight, Problem(family, sample)
 
 
@@ -133,10 +133,10 @@ def test_weights_are_counts(kind):
     family, theta, X, _, _, problem = random_problem(kind, 2, 1, 2, n=300)
     counts = np.random.default_rng(0).integers(0, 4, size=300)
     design, encoded = problem.data.X, problem.data.y
-    weighted = Problem(family, Sample(design, encoded, counts.astype(float)))
+    weighted = Problem(family, Rows(design, encoded, counts.astype(float)))
     rows = np.repeat(np.arange(300), counts)
     repeated = Problem(
-        family, Sample(np.ascontiguousarray(X[rows].T), encoded[rows], np.ones(rows.size))
+        family, Rows(np.ascontiguousarray(X[rows].T), encoded[rows], np.ones(rows.size))
     )
     one, other = (p.evaluate(Request(Objective.OBSERVED, theta)) for p in (weighted, repeated))
     scale = max(1.0, float(np.abs(one.hessian).max()))

@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.metrics.information import expected_information, information_spectrum
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from tests import oracle
 from tests.conftest import WELL_CONDITIONED, WIDE
 from tests.kinds import KINDS, kind_id, make, random_theta
@@ -57,7 +57,7 @@ def test_information_is_minus_the_expected_hessian(gate, truth):
     products = expected_information(family, theta, WIDE, n_nodes=150)
     nodes, mass = WIDE.quadrature(1, 150)
     weight = (family.probabilities(theta, nodes.T) * mass[:, None]).T.ravel()
-    data = Sample(np.tile(nodes, 2), np.repeat([0, 1], 150), weight)
+    data = Rows(np.tile(nodes, 2), np.repeat([0, 1], 150), weight)
     curvature = Problem(family, data).evaluate(Request(Objective.OBSERVED, theta)).hessian
     assert np.allclose(products, curvature, rtol=0, atol=1e-13 * np.abs(products).max() + 1e-15)
 
@@ -183,7 +183,7 @@ def test_continuous_information_is_minus_the_expected_hessian(kind):
         weights.append(mass[t] * step * np.exp(family.log_density(theta, x, y)))
     X, y, weight = (np.concatenate(parts) for parts in (inputs, responses, weights))
     assert weight.sum() == pytest.approx(1.0, rel=1e-12)
-    data = Sample(X[None], y, weight)
+    data = Rows(X[None], y, weight)
     curvature = Problem(family, data).evaluate(Request(Objective.OBSERVED, theta)).hessian
     products = expected_information(family, theta, WIDE, n_nodes=40)
     assert np.allclose(products, curvature, rtol=0, atol=1e-9 * np.abs(products).max())

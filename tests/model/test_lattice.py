@@ -12,7 +12,7 @@ from moestat.metrics.distances import regression_error
 from moestat.model.designs import make_design
 from moestat.model.generate import check_size
 from moestat.model.lattice import check_step, lattice_law, multinomial
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 WIDE = moestat.Lattice(-4.0, 4.0)
 MEDIUM = moestat.Lattice(-2.0, 2.0, nodes=32)
@@ -387,7 +387,7 @@ def test_value_and_score_at_1e14_are_far_below_the_noise(truth):
     family, theta = truth("sigmoid")
     X, y, weight = moestat.sample_weighted(family, theta, 1e14, rng=0, design=WIDE)
     point = theta + 1e-7
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, weight))
     found = problem.evaluate(Request(Objective.OBSERVED, point))
     with mp.workdps(60):
         exact = _exact_log_likelihood(mp, family, X[:, 0], y, weight)

@@ -7,7 +7,7 @@ import pytest
 
 import moestat
 from moestat.model.recombination import POINTS, recombine
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 
 def inputs(kind: str, n: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def classes(n: int, slope: float):
 
 def test_log_likelihood_on_the_rows_that_are_kept():
     family, theta, X, y = classes(300_000, 10.0)
-    rows = Sample(np.ascontiguousarray(X.T), y - 1, np.ones(len(y)))
+    rows = Rows(np.ascontiguousarray(X.T), y - 1, np.ones(len(y)))
     assert [level.size for level in rows.levels] == [
         2 * 16**2 * POINTS,
         2 * 32**2 * POINTS,

@@ -8,7 +8,7 @@ import pytest
 import moestat
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Run, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows, Run
 
 CASES = {
     "lines": ("gaussian", {"n_experts": 3, "n_features": 4}),
@@ -28,7 +28,7 @@ def problem_of(case, n=1500):
     start = np.clip(
         family.pin(theta + 0.3 * rng.normal(size=theta.size)), family.lower, family.upper
     )
-    return Problem(family, Sample(np.ascontiguousarray(X.T), code, np.ones(n))), start
+    return Problem(family, Rows(np.ascontiguousarray(X.T), code, np.ones(n))), start
 
 
 def both(problem, start, most, tolerance=1e-2):
@@ -65,7 +65,7 @@ def test_steps_stay_inside_the_box():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (2, 400))
     code = family.likelihood.encode((X[0] > 0.0).astype(int) + (X[1] > 0.5) + 1, 3)
-    problem = Problem(family, Sample(X, code, np.ones(400)))
+    problem = Problem(family, Rows(X, code, np.ones(400)))
     start = family.pin(0.1 * rng.normal(size=family.n_params))
     lower, upper = family.box_at(start)
     one, other = both(problem, start, 400, tolerance=1e-7)

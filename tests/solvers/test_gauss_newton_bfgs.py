@@ -18,7 +18,7 @@ from moestat.solvers.least_squares.gauss_newton import (
     least_squares_solution,
 )
 from moestat.solvers.least_squares.gauss_newton_bfgs import _inverse_inside, _root
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.trust_region.region import eigenbasis_step
 from moestat.sweep.run.cell import run_cell
 from moestat.sweep.spec.plan import plan_cells
@@ -38,7 +38,7 @@ def problem_of(expert, n, noise=0.01, k=2, d=2):
     truth[family.blocks["alpha"]] = np.resize([1.0, -0.5, 0.4, 1.2], (k, d))
     truth[family.blocks["beta"]] = np.resize([0.2, -0.1], k)
     X, y = moestat.sample(family, truth, n, rng=1, design=WIDE, noise=noise)
-    return Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(n))), truth
+    return Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(n))), truth
 
 
 def solve(problem, start, **options):
@@ -206,7 +206,7 @@ def test_a_matrix_rounded_by_more_than_its_least_curvature():
         small.family, truth, 1e14, rng=0, design=design, noise=0.01
     )
     fitted = small.family.with_experts(3)
-    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y, weight))
+    problem = Problem(fitted, Rows(np.ascontiguousarray(X.T), y, weight))
     (start,) = MeasureStarts(small.family, truth, 1, 1e-7).draw(problem, np.random.default_rng(0))
     certificate = solve(problem, start, max_iterations=20).certificate
     assert np.isfinite(certificate.gain)

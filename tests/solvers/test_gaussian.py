@@ -12,7 +12,7 @@ from moestat.solvers import EM, Newton
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import drive
 from moestat.solvers.em.weighted_least_squares import has_closed_form, regress
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT
 from tests import oracle
 from tests.conftest import GAUSSIAN_TRUTHS, MEDIUM
@@ -21,7 +21,7 @@ SMOOTH = [gate for gate in GAUSSIAN_TRUTHS if not gate.endswith("top")]
 
 
 def problem_of(family, X, y):
-    return Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    return Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
 
 
 @pytest.mark.parametrize("gate", GAUSSIAN_TRUTHS)

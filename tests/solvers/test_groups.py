@@ -9,7 +9,7 @@ import pytest
 
 from moestat.model.reference import log_sum_exp
 from moestat.solvers.groups import group_sums, scores_of_groups
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import WORK
 from tests import oracle
 from tests.kinds import kind_id, known, make, random_response, random_theta
@@ -35,7 +35,7 @@ def random_groups(kind, k=3, d=2, K=3, sizes=(1, 5, 2, 9, 3, 1, 7), seed=0):
     begin = np.cumsum([0, *sizes[:-1]])
     weight = np.repeat(rng.exponential(size=len(sizes)), sizes)
     encoded = family.likelihood.encode(y, family.n_classes)
-    data = Sample(np.ascontiguousarray(X.T), encoded, weight, begin=begin)
+    data = Rows(np.ascontiguousarray(X.T), encoded, weight, begin=begin)
     return family, theta, X, y, data
 
 
@@ -94,7 +94,7 @@ def test_complete_data_of_groups_have_the_score_of_the_observed_ones(kind):
 
 def test_groups_of_one_row_are_rows():
     family, theta, *_, data = random_groups(GROUPED[0], sizes=(1,) * 40)
-    rows = Problem(family, Sample(data.X, data.y, data.weight))
+    rows = Problem(family, Rows(data.X, data.y, data.weight))
     for objective in (Objective.VALUE, Objective.INFORMED):
         one = Problem(family, data).evaluate(Request(objective, theta))
         other = rows.evaluate(Request(objective, theta))

@@ -14,7 +14,7 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.trust_region.corners import Corners, best_cell
 from moestat.solvers.trust_region.kinks import KinkModel, has_kinks, kinked_steps
@@ -24,7 +24,7 @@ from tests.conftest import WELL_CONDITIONED, WIDE, compact_fit
 
 def problem_of(family, X, y, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    return Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    return Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, weight))
 
 
 def data_of(truth, n, seed):
@@ -44,7 +44,7 @@ def value_at(problem, theta):
 def test_only_the_euclidean_gate_with_one_input_has_kinks(truth):
     for gate in WELL_CONDITIONED:
         family, _ = truth(gate)
-        problem = Problem(family, Sample(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.ones(1)))
+        problem = Problem(family, Rows(np.zeros((1, 1)), np.zeros(1, dtype=np.int64), np.ones(1)))
         assert has_kinks(problem.family) == (gate == "sigmoid-euclidean")
         wide = replace(problem, family=replace(family, n_features=2))
         assert not has_kinks(wide.family)

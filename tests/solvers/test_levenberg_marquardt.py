@@ -10,7 +10,7 @@ import moestat
 from moestat.estimation.starts import TruthStarts, make_starts
 from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, Newton, squares
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Sample, Value, ValueGradient
+from moestat.solvers.problem import Objective, Problem, Request, Rows, Value, ValueGradient
 from moestat.solvers.squares import CHUNK
 from tests import oracle
 from tests.kinds import EACH_REGRESSION, REGRESSION, each_run, kind_id, make, random_theta
@@ -38,7 +38,7 @@ def test_squares_match_the_oracle(kind, n, monkeypatch):
     family = make(kind, 3, 2)
     theta = family.pin(random_theta(family, rng))
     X, y, weight = rng.uniform(-2, 2, (n, 2)), rng.normal(size=n), rng.exponential(size=n)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, weight))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, weight))
     here = problem.evaluate(Request(Objective.GAUSS_NEWTON, theta))
     r = oracle.regression(family, theta, X) - y
     J = oracle.jacobian(family, theta, X) * (family.lower < family.upper)
@@ -68,7 +68,7 @@ def test_the_hessian_matches_differences_of_gradients(kind, monkeypatch):
     family, n = make(kind, 3, 2), CHUNK + 40
     theta = family.pin(random_theta(family, rng))
     X, y, weight = rng.uniform(-2, 2, (2, n)), rng.normal(size=n), rng.exponential(size=n)
-    problem = Problem(family, Sample(X, y, weight))
+    problem = Problem(family, Rows(X, y, weight))
     here, gram = (
         problem.evaluate(Request(what, theta))
         for what in (Objective.NEWTON, Objective.GAUSS_NEWTON)
@@ -126,7 +126,7 @@ def test_minimum_agrees_with_scipy(solver, gate, expert):
     truth = truth_of(family)
     X, y = moestat.sample(family, truth, 1500, rng=1, design=WIDE, noise=0.01)
     start = family.pin(truth + 0.05 * np.random.default_rng(2).normal(size=truth.size))
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
     (solution,) = drive([solver.steps(problem, start)], [problem])
     assert solution.certificate.certified
     theirs, free = scipy_minimum(family, X, y, start)
@@ -206,7 +206,7 @@ def test_starts_that_come_nearer_with_the_sample_size():
     (rule,) = make_starts({"truth": 1, "noise": 3.0, "decay": 0.5}, family, truth)
     gaps = []
     for n in (100, 10_000):
-        problem = Problem(family, Sample(np.zeros((2, n)), np.zeros(n), np.ones(n)))
+        problem = Problem(family, Rows(np.zeros((2, n)), np.zeros(n), np.ones(n)))
         gaps.append(rule.draw(problem, np.random.default_rng(1))[0] - truth)
     assert np.allclose(gaps[0], 10 * gaps[1])
     assert np.linalg.norm(gaps[0]) > 0.1

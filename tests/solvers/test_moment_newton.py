@@ -22,7 +22,7 @@ from moestat.solvers.problem import (
     Objective,
     Problem,
     Request,
-    Sample,
+    Rows,
 )
 from moestat.solvers.trust_region.kinks import kink_locations, one_sided
 from moestat.solvers.trust_region.region import BoxStep, Region
@@ -152,7 +152,7 @@ def test_the_model_in_the_moments_is_of_second_order(gate, truth):
     family, theta = merging(gate, truth, rng)
     small, at = truth(gate)
     X, y, weight = moestat.sample_weighted(small, at, 1000, rng=0, design=WIDE)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, weight))
     here = problem.evaluate(Request(Objective.OBSERVED, theta))
     for merges in (((1, 0),), ((2, 1),), ((2, 0),), ((1, 0), (3, 2)), ((2, 1), (3, 0))):
         chart = chart_of(family, theta, merges)
@@ -282,7 +282,7 @@ def test_cells_of_three_are_certified_at_a_trillion_samples(gate, truth):
     options = {"sample_weight": weight, "starts": [GivenStarts(starts)]}
     result = moestat.fit(fitted, X, y, solver=MomentNewton(), **options)
     assert result.certificate.certified
-    problem = Problem(fitted, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    problem = Problem(fitted, Rows(np.ascontiguousarray(X.T), y - 1, weight))
     at_truth = problem.evaluate(Request(Objective.VALUE, _embedded(fitted, family, theta)))
     assert result.log_likelihood > -at_truth.value
 
@@ -304,7 +304,7 @@ def test_the_likelihood_never_falls_from_step_to_step(truth):
     family, theta = merging("softmax", truth, np.random.default_rng(5))
     small, at = truth("softmax")
     X, y, weight = moestat.sample_weighted(small, at, 1e10, rng=0, design=WIDE)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, weight))
     metric = problem.metric(theta)
     values = []
     for passes in range(1, 80, 3):
@@ -422,7 +422,7 @@ def test_corrections_leave_more_to_the_step_where_the_noise_is():
 
 
 def test_corrections_go_by_the_hessian_where_the_information_is_dear():
-    few, many = (Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (1000, 1001))
+    few, many = (Rows(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (1000, 1001))
     assert (_objective(few), _objective(many)) == (Objective.INFORMED, Objective.OBSERVED)
     rng = np.random.default_rng(9)
     metric, axes, dual = _axes(rng)
@@ -474,7 +474,7 @@ def test_corrections_converge_at_once_where_the_model_nearly_fits(truth):
     """From a billion units of log-likelihood off the ridge, with the ridge where it came from."""
     family, theta = truth("softmax")
     X, y, weight = moestat.sample_weighted(family, theta, 1e14, rng=0, design=WIDE)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, weight))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, weight))
     metric, box = problem.metric(theta), _box(family)
     (theta, status, *_), here = drive(
         [moment_steps(problem, theta, metric, *box, 1e-9, 100)], [problem]
@@ -550,7 +550,7 @@ def test_maxima_on_a_kink_are_found_from_beside_it(truth):
 def test_cells_between_kinks_are_open(truth):
     family, theta = truth("sigmoid-euclidean")
     X, y = moestat.sample(family, theta, 300, rng=1, design=moestat.Uniform(-4, 4))
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, np.ones(300)))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, np.ones(300)))
     samples = np.sort(X[:, 0])
     for at in kink_locations(family):
         before, after = samples[samples < theta[at]].max(), samples[samples > theta[at]].min()

@@ -9,7 +9,7 @@ import moestat
 from moestat.estimation.starts import GivenStarts, MeasureStarts, TruthStarts
 from moestat.solvers import GaussNewtonBFGS, LevenbergMarquardt, MomentSquares, NewtonSquares
 from moestat.solvers.least_squares.gauss_newton import least_squares_solution
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 GRID = moestat.Lattice(-1.0, 1.0, nodes=10)
 GELU = {"name": "activation", "activation": "gelu", "weighted": False}
@@ -90,7 +90,7 @@ def test_a_fit_a_hair_inside_its_bound_is_certified():
     assert fit.params[at] == 0.5
     theta = fit.params.copy()
     theta[at] -= 1e-9
-    problem = Problem(family, Sample(x[None, :], y, np.ones(x.size)))
+    problem = Problem(family, Rows(x[None, :], y, np.ones(x.size)))
     here = problem.evaluate(Request(Objective.NEWTON, theta))
     certificate = least_squares_solution(problem, theta, here, "converged", 0).certificate
     assert abs(here.gradient[at]) * 1e-9 < 1e-4 < abs(here.gradient[at])

@@ -10,7 +10,7 @@ import pytest
 import moestat
 from moestat.estimation.data.priors import Prior
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Run, Sample
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Rows, Run
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 CASES = {
@@ -27,7 +27,7 @@ def problem_of(case, n=1500):
     theta = family.pin(np.clip(np.random.default_rng(3).normal(size=family.n_params), -1.5, 1.5))
     theta = np.clip(theta, family.lower, family.upper)
     X, y = moestat.sample(family, theta, n, rng=1, design=moestat.Uniform(-2, 2))
-    data = Sample(
+    data = Rows(
         np.ascontiguousarray(X.T), family.likelihood.encode(y, family.n_classes), np.ones(n)
     )
     return Problem(family, data), theta

@@ -8,7 +8,7 @@ import pytest
 from moestat import family, fit, sample
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.driver import Cores
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 
 def problem_of(n, d=2, weight=None):
@@ -16,7 +16,7 @@ def problem_of(n, d=2, weight=None):
     theta = np.clip(np.random.default_rng(0).normal(size=model.n_params), model.lower, model.upper)
     X, y = sample(model, theta, n, rng=1)
     weight = np.ones(n) if weight is None else weight
-    data = Sample(np.ascontiguousarray(X.reshape(n, d).T), y, weight)
+    data = Rows(np.ascontiguousarray(X.reshape(n, d).T), y, weight)
     return Problem(model, data), theta
 
 
@@ -62,6 +62,6 @@ def test_a_pass_in_parts_is_one_pass():
 
 @pytest.mark.parametrize(("n", "n_params", "count"), [(0, 5, 1), (30_000, 5, 1), (40_000, 200, 1)])
 def test_few_rows_are_one_part(n, n_params, count):
-    rows = Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)).parts(n_params)
+    rows = Rows(np.zeros((1, n)), np.zeros(n), np.ones(n)).parts(n_params)
     assert len(rows) == count
     assert rows[0] == slice(0, n)

@@ -17,7 +17,7 @@ from moestat.solvers.problem import (
     Objective,
     Problem,
     Request,
-    Sample,
+    Rows,
     Value,
 )
 from moestat.solvers.quasi_newton import MANY, _without_signs
@@ -38,7 +38,7 @@ def drawn(name, n=3000, d=2, k=2, seed=3, scale=1.0):
     truth = family.pin(scale * np.random.default_rng(seed).normal(size=family.n_params))
     X, y = moestat.sample(family, truth, n, rng=1, design=moestat.Uniform(-1, 1))
     response = family.likelihood.encode(y, family.n_classes)
-    return Problem(family, Sample(np.ascontiguousarray(X.T), response, np.ones(n))), truth
+    return Problem(family, Rows(np.ascontiguousarray(X.T), response, np.ones(n))), truth
 
 
 def solve(solver, problem, start):
@@ -97,7 +97,7 @@ def test_it_leaves_a_saddle():
     family, X = problem.family.with_experts(2), problem.data.X
     noise = 0.5 * np.random.default_rng(1).normal(size=problem.data.size)
     y = np.where(X[0] > 0.0, 2.0 * X[1], -2.0 * X[1]) + noise
-    double = Problem(family, Sample(X, y, problem.data.weight))
+    double = Problem(family, Rows(X, y, problem.data.weight))
     # Both atoms at the best single expert of these data: the gradient vanishes.
     one = solve(QuasiNewton(), Problem(problem.family, double.data), truth)
     atoms, shared = problem.family.split(one.theta)
@@ -113,7 +113,7 @@ def test_separated_classes_end_on_the_edge_of_the_box():
     family = moestat.family("multinomial", gate="softmax", n_experts=1, n_classes=2)
     X = np.linspace(-1.0, 1.0, 200)
     y = (X > 0.0).astype(int) + 1
-    problem = Problem(family, Sample(X[None, :], family.likelihood.encode(y, 2), np.ones(X.size)))
+    problem = Problem(family, Rows(X[None, :], family.likelihood.encode(y, 2), np.ones(X.size)))
     start = family.pin(np.zeros(family.n_params))
     ours, newton = (solve(s, problem, start) for s in (QuasiNewton(), Newton()))
     lower, upper = family.box_at(start)

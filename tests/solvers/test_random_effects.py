@@ -9,7 +9,7 @@ from moestat import family
 from moestat.model.plain import blocks_of
 from moestat.model.reference import log_sum_exp
 from moestat.solvers.groups import group_sums
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 STEP = 1e-200
 KINDS = [
@@ -29,7 +29,7 @@ def problem(random, covariance, k, n_groups=12):
     sizes = rng.integers(1, 7, n_groups)
     begin, n = np.cumsum(sizes) - sizes, int(sizes.sum())
     weight = np.repeat(rng.uniform(0.5, 2.0, n_groups), sizes)
-    data = Sample(rng.normal(size=(2, n)), rng.normal(size=n), weight, begin=begin)
+    data = Rows(rng.normal(size=(2, n)), rng.normal(size=n), weight, begin=begin)
     theta = model.feasible(model.pin(0.7 * rng.normal(size=model.n_params)))
     return model, data, theta
 
@@ -93,8 +93,8 @@ def test_groups_of_one_row_are_rows(random, covariance):
     """The likelihood's own block is the law of a row by itself."""
     model, data, theta = problem(random, covariance, 2)
     free = np.ix_(*2 * [np.flatnonzero(model.lower < model.upper)])
-    alone = Sample(data.X, data.y, data.weight, begin=np.arange(data.size))
-    rows = Sample(data.X, data.y, data.weight)
+    alone = Rows(data.X, data.y, data.weight, begin=np.arange(data.size))
+    rows = Rows(data.X, data.y, data.weight)
     request = Request(Objective.INFORMED, theta)
     one, other = (Problem(model, each).evaluate(request) for each in (alone, rows))
     assert one.value == pytest.approx(other.value, rel=1e-12)

@@ -9,7 +9,7 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, Newton, PieceSearch
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Sample, Value
+from moestat.solvers.problem import Objective, Problem, Request, Rows, Value
 from moestat.solvers.search import _Model
 from tests import oracle
 from tests.conftest import MEDIUM
@@ -39,7 +39,7 @@ def case(name, n, seed):
 
 
 def problem_of(family, X, y):
-    return Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    return Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
 
 
 def run(solver, family, X, y, start):

@@ -9,7 +9,7 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import SGD
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from tests import oracle
 from tests.kinds import each_run
 
@@ -32,7 +32,7 @@ def test_epochs_are_steps_of_batches(gate, batch):
     rng = np.random.default_rng(0)
     start = family.pin(rng.normal(size=family.n_params))
     X, y = rng.uniform(-1, 1, (311, 2)), rng.normal(size=311)
-    problem = Problem(family, Sample(np.ascontiguousarray(X.T), y, np.ones(311)))
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(311)))
     solver = SGD(epochs=2, learning_rate=0.2, batch_size=batch, seed=3)
     (solution,) = drive([solver.steps(problem, start)], [problem])
     orders = np.random.default_rng([3, *start.view(np.uint64)])

@@ -12,7 +12,7 @@ from moestat.model.compression import gauss_compress
 from moestat.solvers import EM, Newton
 from moestat.solvers.certificate import certify
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.trust_region.region import box_step, free_coordinates
 from tests import oracle
@@ -21,7 +21,7 @@ from tests.conftest import WELL_CONDITIONED, WIDE
 
 def problem_of(family, X, y):
     n = len(y)
-    return Problem(family, Sample(np.ascontiguousarray(X.T), y - 1, np.ones(n)))
+    return Problem(family, Rows(np.ascontiguousarray(X.T), y - 1, np.ones(n)))
 
 
 @pytest.mark.parametrize("gate", WELL_CONDITIONED)

@@ -9,7 +9,7 @@ import moestat
 from moestat.estimation.starts import TruthStarts
 from moestat.solvers import EM, SQUAREM, Newton
 from moestat.solvers.driver import drive
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from tests.conftest import MEDIUM, WELL_CONDITIONED, WIDE
 
 
@@ -26,7 +26,7 @@ def test_never_lowers_the_likelihood_nor_leaves_the_box(gate, truth):
     family, theta = truth(gate)
     X, y = moestat.sample(family, theta, 2000, rng=3, design=WIDE)
     fitted = family.with_experts(3)
-    data = Sample(np.ascontiguousarray(X.T), y - 1, np.ones(2000))
+    data = Rows(np.ascontiguousarray(X.T), y - 1, np.ones(2000))
     rng = np.random.default_rng(0)
     for start in TruthStarts(family, theta, 2, 0.5).draw(Problem(fitted, data), rng):
         solution = run(SQUAREM(max_iterations=150), fitted, data, start)
@@ -44,7 +44,7 @@ def test_far_fewer_e_steps_than_em_to_newtons_optimum(gaussian_truth):
     family, theta = gaussian_truth("softmax")
     X, y = moestat.sample(family, theta, 2000, rng=1, design=MEDIUM)
     fitted = family.with_experts(3)
-    data = Sample(np.ascontiguousarray(X.T), y, np.ones(2000))
+    data = Rows(np.ascontiguousarray(X.T), y, np.ones(2000))
     rng = np.random.default_rng(0)
     (start,) = TruthStarts(family, theta, 1, 0.3).draw(Problem(fitted, data), rng)
     newton = run(Newton(), fitted, data, start)

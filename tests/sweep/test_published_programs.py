@@ -10,7 +10,7 @@ from moestat import family, sample
 from moestat.estimation.starts import make_starts
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.model.designs import Equispaced, Given, make_design
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
 from moestat.sweep.cli import app
 from moestat.sweep.kinds.fit.scoring import score
@@ -51,7 +51,7 @@ def problem_of(n=400):
     F = family("gaussian", gate="softmax", n_experts=2)
     theta = F.pack(parse_spec(TEXT).truths["t"].family.unpack(parse_spec(TEXT).truths["t"].theta))
     X, y = sample(F, theta, n=n, rng=0)
-    return F, theta, Problem(F, Sample(np.asarray(X).reshape(1, -1), np.asarray(y), np.ones(n)))
+    return F, theta, Problem(F, Rows(np.asarray(X).reshape(1, -1), np.asarray(y), np.ones(n)))
 
 
 def test_equispaced_inputs_are_no_draw():

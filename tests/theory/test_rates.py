@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
+from moestat.model.members import Channel, Gate, Units
 from moestat.theory.exponents._cells import first_order, second_order
 from moestat.theory.exponents._point import Point, draw_samples
 from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats

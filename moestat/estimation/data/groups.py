@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.types import Encoded, FloatArray, IntArray, Labels
+from moestat.estimation.data.data import Data
 from moestat.estimation.reading.table import Column, as_column
 from moestat.model.family import Family
 from moestat.model.random_effects import draw_of_groups
 from moestat.model.random_intercept import drawn_in_groups
 from moestat.solvers.groups import group_sums
-from moestat.solvers.problem import Sample
-
-if TYPE_CHECKING:
-    from moestat.estimation.data.data import Data
+from moestat.solvers.problem import Rows
 
 __all__ = [
     "Grouping",
@@ -73,13 +70,13 @@ def read_groups(groups: ArrayLike | Column, n: int) -> Labels:
 
 def arranged(
     X: FloatArray, y: Encoded, weight: FloatArray, groups: Labels | None, whole: bool = False
-) -> Sample:
+) -> Rows:
     """Data (d, n) for solvers, sorted by group if there are labels of groups (n,)."""
     if groups is None:
-        return Sample(X, y, weight, whole=whole)
+        return Rows(X, y, weight, whole=whole)
     grouping = Grouping(groups)
     sorted_X = np.ascontiguousarray(X[:, grouping.order])
-    return Sample(sorted_X, y[grouping.order], weight[grouping.order], begin=grouping.begin)
+    return Rows(sorted_X, y[grouping.order], weight[grouping.order], begin=grouping.begin)
 
 
 def check_groups(family: Family, data: Data) -> None:
@@ -117,7 +114,7 @@ def check_gate_in_groups(
             )
 
 
-def _varying(values: FloatArray, data: Sample) -> int | None:
+def _varying(values: FloatArray, data: Rows) -> int | None:
     """The first group in which values (n,) differ."""
     differ = values != values[data.begin][data.owner]
     return int(data.owner[np.argmax(differ)]) if differ.any() else None
@@ -150,7 +147,7 @@ def grouped_labels(groups: Labels, labels: ArrayLike) -> Labels:
     return first_labels
 
 
-def encoded_rows(family: Family, data: Data, whole: bool = False) -> Sample:
+def encoded_rows(family: Family, data: Data, whole: bool = False) -> Rows:
     """The rows of a `Data` for solvers, encoded, and sorted by group if there are groups."""
     y = family.likelihood.encode(data.y, family.n_classes)
     return arranged(np.ascontiguousarray(data.X.T), y, data.weight, data.groups, whole)
@@ -163,7 +160,7 @@ def density_of_groups(family: Family, theta: FloatArray, data: Data) -> tuple[La
 
 
 def draw_in_groups(
-    family: Family, theta: FloatArray, rows: Sample, rng: np.random.Generator
+    family: Family, theta: FloatArray, rows: Rows, rng: np.random.Generator
 ) -> FloatArray:
     """Encoded responses (n,) with one expert drawn for each group of a sample with groups."""
     assert rows.begin is not None

@@ -12,7 +12,7 @@ from moestat.base.validate import check_kind, real_in
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import PenalisedProblem, Penalty
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 
 __all__ = ["Lasso", "Prior", "as_prior", "data_units"]
 
@@ -24,7 +24,7 @@ _INTERCEPTS = 10.0 / 2.5
 """Standard deviations of intercepts in those of slopes: the scales of Gelman et al. (2008)."""
 
 
-def data_units(data: Sample) -> DataUnits:
+def data_units(data: Rows) -> DataUnits:
     """Weighted mean and standard deviation of each input, and of a continuous response."""
     d = len(data.X)
     # 0: an input whose coefficients are held at 0, or counts that are all alike

@@ -11,8 +11,8 @@ from moestat.base.validate import as_floats, is_sequence, real_in
 from moestat.estimation.rules import ROUNDING
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
+from moestat.solvers.rows import Rows
 from moestat.solvers.rules import HALF_OF_DIGITS
-from moestat.solvers.sample import Sample
 
 __all__ = ["checked_resolution", "least_variances", "resolution_of", "step_of"]
 
@@ -140,7 +140,7 @@ def checked_resolution(
     return tuple(step if block else 0.0 for step, block in zip(steps, blocks, strict=True))
 
 
-def resolution_of(family: Family, data: Sample) -> tuple[float, ...]:
+def resolution_of(family: Family, data: Rows) -> tuple[float, ...]:
     """The step in which each response (R,) is recorded; 0 without one, for counts and classes."""
     steps: list[float] = []
     for block, values in zip(_variances(family), columns_of(data.y), strict=True):
@@ -151,7 +151,7 @@ def resolution_of(family: Family, data: Sample) -> tuple[float, ...]:
     return tuple(steps)
 
 
-def least_variances(family: Family, data: Sample, steps: Sequence[float]) -> dict[str, float]:
+def least_variances(family: Family, data: Rows, steps: Sequence[float]) -> dict[str, float]:
     """The least variance that steps (R,) of the responses support, by block, if there are steps.
 
     It is the variance of a uniform distribution over one step, ``h^2 / 12`` (Sheppard, 1897).  For

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_weights
-from moestat.estimation.data.data import Data, check_size, named_pair, numbers_of
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import check_groups, read_groups
+from moestat.estimation.data.read import check_size, named_pair, numbers_of
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import positions_of
 from moestat.estimation.reading.responses import Columns, as_columns, in_order, values_of

@@ -26,7 +26,7 @@ from moestat.estimation.fit.identified import Identified, gap_places, related_co
 from moestat.estimation.fit.standardise import Standardised, data_units
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT
 from moestat.model.family import Family
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import GAIN_LIMIT
 from moestat.solvers.solution import Solution
 
@@ -382,7 +382,7 @@ def _block(name: str) -> str:
     return name.removeprefix("log ").split("[")[0]
 
 
-def _height(problem: Problem, theta: FloatArray, part: Sample) -> float:
+def _height(problem: Problem, theta: FloatArray, part: Rows) -> float:
     """The log-likelihood of some rows."""
     return float(part.weight @ problem.rowwise(theta, part)[2])
 

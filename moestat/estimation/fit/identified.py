@@ -13,7 +13,7 @@ from moestat.estimation.fit.delta import features
 from moestat.estimation.rules import DOUBT
 from moestat.model.family import Family
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import BFGS, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 
@@ -167,7 +167,7 @@ def gap_places(family: Family) -> IntArray:
     return family.index[:, logs].ravel()
 
 
-def _gram(part: Sample) -> FloatArray:
+def _gram(part: Rows) -> FloatArray:
     """Weighted sum of ``phi phi'`` with phi = (1, x, products)."""
     phi = features(part.X.T)
     return (phi * part.weight) @ phi.T
@@ -288,7 +288,7 @@ def shortest(problem: Problem, solution: Solution) -> Solution:
     return replace(solution, theta=shorter, certificate=certificate)
 
 
-def related_columns(data: Sample, used: IntArray) -> tuple[set[int], set[int]]:
+def related_columns(data: Rows, used: IntArray) -> tuple[set[int], set[int]]:
     """The columns in `used` that are in a linear relation, and those of them that are spare."""
     if used.size < 2:
         return set(), set()

@@ -11,10 +11,11 @@ import numpy as np
 from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import Encoded, Seed
 from moestat.base.validate import is_sequence, short
-from moestat.estimation.data.data import Data, check_size, hint_of_shares
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.random_terms import check_random_effects
+from moestat.estimation.data.read import check_size, hint_of_shares
 from moestat.estimation.rules import HIGHER
 from moestat.estimation.search.options import SearchOptions
 from moestat.estimation.search.runs import least_squares

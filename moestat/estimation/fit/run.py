@@ -33,7 +33,7 @@ from moestat.estimation.starts import draw_starts, into_box
 from moestat.solvers import Solution, Solver
 from moestat.solvers.driver import Unfinished, drive, until
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Iteration, Problem, Sample, Target
+from moestat.solvers.problem import Iteration, Problem, Rows, Target
 
 __all__ = ["RunningFit"]
 
@@ -283,7 +283,7 @@ def _best(
     return replace(solutions[winner], certificate=certificate)
 
 
-def _variance(data: Sample) -> float:
+def _variance(data: Rows) -> float:
     """Variance of a continuous response, nan for classes and for several responses."""
     if data.y.dtype.names or np.issubdtype(data.y.dtype, np.integer):
         return float("nan")

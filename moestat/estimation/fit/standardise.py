@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray
+from moestat.base.types import FloatArray
 from moestat.base.validate import listed
 from moestat.estimation.data.priors import data_units
 from moestat.estimation.fit.fitted import StandardFit
@@ -17,9 +17,10 @@ from moestat.estimation.rules import ROUNDING
 from moestat.estimation.starts import StartRule, draw_starts
 from moestat.model.constraints import Constraint
 from moestat.model.family import Family
+from moestat.model.members import Channel
 from moestat.model.units import Coordinates, DataUnits, closed_part
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import EPSILON
 from moestat.solvers.solution import Solution
 
@@ -40,7 +41,7 @@ _NEARLY_EQUAL = 1e-10
 two experts end 30 below the maximum, with 2e-9 at it, to 1e-3."""
 
 
-def _residual_share(data: Sample) -> FloatArray:
+def _residual_share(data: Rows) -> FloatArray:
     """Share of the variance of y, or of each of several (R,), that its regression on x leaves."""
     units, covariance = data_units(data), data.covariance
     deviation = np.append(units.scale, units.unit)
@@ -51,7 +52,7 @@ def _residual_share(data: Sample) -> FloatArray:
     return np.maximum(0.0, np.diag(correlation)[d:] - np.sum(response * slope, axis=0))
 
 
-def _pair_bounds(family: Family, data: Sample) -> dict[str, float]:
+def _pair_bounds(family: Family, data: Rows) -> dict[str, float]:
     """Bound of each dependence of a response on earlier ones, by block.
 
     A response keeps at least a millionth of the variance that linear regression on the inputs and
@@ -85,7 +86,7 @@ def _pair_bounds(family: Family, data: Sample) -> dict[str, float]:
     return bounds
 
 
-def _default_box(family: Family, data: Sample, units: DataUnits) -> dict[str, tuple[Any, Any]]:
+def _default_box(family: Family, data: Rows, units: DataUnits) -> dict[str, tuple[Any, Any]]:
     """The compact box of the family about the data: in standard deviations, and wider.
 
     Data that are not standardised, for want of closure, have wider bounds in proportion: `units`

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from moestat.base.door import door
 from moestat.base.registry import configured
 from moestat.base.types import Seed, TableLike
-from moestat.estimation.data.data import read_inputs
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.fitting.fit import fit
 from moestat.estimation.progress import reported
+from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.starts import StartRule
 from moestat.model.gates import GATES

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from moestat.base.door import door
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import Expert, Gate, Seed, TableLike
+from moestat.base.types import Seed, TableLike
 from moestat.base.validate import (
     as_generator,
     check_keywords,
@@ -23,9 +23,10 @@ from moestat.base.validate import (
     positive_int,
     short,
 )
-from moestat.estimation.data.data import Data, check_options, read_data
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.exposure import question_offset, with_exposure
 from moestat.estimation.data.priors import Prior, as_prior
+from moestat.estimation.data.read import check_options, read_data
 from moestat.estimation.fit.batches import finish, threads_of
 from moestat.estimation.fit.fitted import warn_and_note
 from moestat.estimation.fit.job import FitJob
@@ -41,6 +42,7 @@ from moestat.estimation.search.options import MAXIMA, SearchOptions
 from moestat.estimation.starts import StartRule
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
+from moestat.model.members import Expert, Gate
 from moestat.solvers import Solver
 from moestat.solvers.driver import Cores, succeeded, until
 from moestat.solvers.problem import Target

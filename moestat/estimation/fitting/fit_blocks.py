@@ -17,17 +17,17 @@ from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, check_kind, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
-from moestat.estimation.data.data import (
-    Data,
+from moestat.estimation.data.data import Data
+from moestat.estimation.data.groups import check_gate_in_groups
+from moestat.estimation.data.priors import Prior, as_prior, with_prior
+from moestat.estimation.data.random_terms import check_random_effects
+from moestat.estimation.data.read import (
     check_options,
     check_size,
     holding_constants,
     in_units_of_inputs,
     with_places,
 )
-from moestat.estimation.data.groups import check_gate_in_groups
-from moestat.estimation.data.priors import Prior, as_prior, with_prior
-from moestat.estimation.data.random_terms import check_random_effects
 from moestat.estimation.data.rounding import checked_resolution, least_variances, resolution_of
 from moestat.estimation.fit.batches import finish
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
@@ -63,7 +63,7 @@ from moestat.model.family import Family
 from moestat.model.joint import as_likelihood
 from moestat.solvers import Newton
 from moestat.solvers.driver import succeeded, until
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.trust_region.kinks import has_kinks
 
 __all__ = ["fit_blocks", "fit_rows"]
@@ -176,7 +176,7 @@ class _RunningBlocks(RunningFit):
         return ordered
 
 
-def _shares(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _shares(family: Family, theta: FloatArray, part: Rows) -> FloatArray:
     """Sums (2, k) of the gate's probabilities over rows, and of responsibilities over units."""
     gate, responsibilities, _ = Problem(family, part).rowwise(theta)
     if part.begin is not None:
@@ -345,7 +345,7 @@ def _surveyed(
 def _check(
     model: Family,
     known: Known,
-    sampled: Sample,
+    sampled: Rows,
     prior: Prior | None,
     features: Sequence[str] | None,
 ) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moestat.base.door import door
-from moestat.base.types import Expert, Gate, Seed
+from moestat.base.types import Seed
 from moestat.base.validate import is_sequence, short
-from moestat.estimation.data.data import check_options
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
 from moestat.estimation.data.priors import Prior
+from moestat.estimation.data.read import check_options
 from moestat.estimation.fitting.fit import fit, with_covariance
 from moestat.estimation.fitting.fit_source import (
     SharedSource,
@@ -39,6 +39,7 @@ from moestat.estimation.results.results import MoEResults
 from moestat.estimation.rows.sources import LazySource, Source, as_source
 from moestat.model.axes import family as make_family
 from moestat.model.joint import as_likelihood
+from moestat.model.members import Expert, Gate
 
 __all__ = ["fit_formula", "shared_source"]
 

@@ -29,7 +29,6 @@ from moestat.base.validate import (
     positive_int,
 )
 from moestat.base.warnings import DroppedRowsWarning, warn_caller
-from moestat.estimation.data.data import of_two_columns
 from moestat.estimation.data.formula_terms import (
     FormulaRequest,
     arguments_of,
@@ -37,6 +36,7 @@ from moestat.estimation.data.formula_terms import (
     read_terms,
 )
 from moestat.estimation.data.random_terms import random_likelihood
+from moestat.estimation.data.read import of_two_columns
 from moestat.estimation.fitting.fit import Settings
 from moestat.estimation.fitting.fit_blocks import SEARCHED, deadline_after, fit_rows
 from moestat.estimation.progress import LOG, passing, reported

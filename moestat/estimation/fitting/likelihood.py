@@ -12,7 +12,7 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_design, as_floats, as_weights
 from moestat.model.family import Family, check_family
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["gate_probabilities", "hessian", "log_likelihood", "responsibilities", "score"]
@@ -234,7 +234,7 @@ def _problem(
     n = design.shape[1]
     if len(response) != n:
         raise ValueError(f"X has {n} samples but y has {len(response)}")
-    return Problem(family, Sample(design, response, as_weights(sample_weight, n), whole=True))
+    return Problem(family, Rows(design, response, as_weights(sample_weight, n), whole=True))
 
 
 def _evaluate(problem: Problem, params: ArrayLike, objective: Objective) -> Any:

@@ -19,7 +19,7 @@ from moestat.metrics.information import (
 from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Rows
 
 if TYPE_CHECKING:
     from moestat.estimation.fit.fitted import Fitted
@@ -47,7 +47,7 @@ factor n / (n - p)), of groups, and of clusters in the strata of a survey."""
 class AtInputs:
     """The inputs of a data set as a design, in place of a distribution of X."""
 
-    data: Sample
+    data: Rows
     name: str = "inputs of the data"
     counted: ClassVar[bool] = False
 
@@ -60,7 +60,7 @@ class AtInputs:
         return self.data.X, self.data.weight
 
 
-def rows_of_scores(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+def rows_of_scores(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
     """The score of each row, shape (n, P), or of each group, without its weight.
 
     For a regression function the score is that of normal errors with the variance that is fitted,
@@ -80,14 +80,14 @@ _FEWEST_GROUPS = 5
 use, and it grows fast with fewer (Cameron and Miller 2015, Sec. VI, on few clusters)."""
 
 
-def _residuals(family: Family, data: Sample, theta: FloatArray) -> tuple[FloatArray, float]:
+def _residuals(family: Family, data: Rows, theta: FloatArray) -> tuple[FloatArray, float]:
     """Residuals (n,) of a regression function, and their mean square."""
     residual = data.y - family.regression(theta, data.X)[0]
     return residual, float(np.average(residual**2, weights=data.weight))
 
 
 def middle(
-    family: Family, data: Sample, theta: FloatArray, kind: str, groups: Labels | None, rank: float
+    family: Family, data: Rows, theta: FloatArray, kind: str, groups: Labels | None, rank: float
 ) -> FloatArray:
     """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
 
@@ -186,7 +186,7 @@ def middle_of_survey(
     return (apart * factor[pairs[:, 0], None]).T @ apart
 
 
-def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+def information_at(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
     """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
     noise = _residuals(family, data, theta)[1] if family.is_regression else None
     if (given := family.likelihood.given) is not None:
@@ -195,7 +195,7 @@ def information_at(family: Family, data: Sample, theta: FloatArray) -> FloatArra
     return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
 
 
-def information_of(family: Family, data: Sample, theta: FloatArray) -> FloatArray:
+def information_of(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
     """Expected information (P, P), or the products of the scores where there is none.
 
     Densities of groups and of several responses have no expected information here, and censored

@@ -22,7 +22,7 @@ from moestat.kernels.views import part, row
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.solvers.groups import group_sums
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import BELOW_ONE
 from moestat.solvers.trust_region.eigen import back_substitute, cholesky, forward_substitute
 
@@ -222,7 +222,7 @@ def _estimate_of(inner: InnerFit) -> tuple[Family, FloatArray, FloatArray, IntAr
 
 
 def _moves(
-    family: Family, theta: FloatArray, information: FloatArray, free: IntArray, data: Sample
+    family: Family, theta: FloatArray, information: FloatArray, free: IntArray, data: Rows
 ) -> tuple[FloatArray, FloatArray]:
     """Moves (n, P) of the estimate without each row, or group, and their displacements (n,)."""
     free_information = information[np.ix_(free, free)]
@@ -235,7 +235,7 @@ def _moves(
 
 
 def _deleted_groups(
-    family: Family, data: Sample, theta: FloatArray, free_information: FloatArray, free: IntArray
+    family: Family, data: Rows, theta: FloatArray, free_information: FloatArray, free: IntArray
 ) -> FloatArray:
     """Moves (m, P) of the estimate by leaving out each group."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(free_information)), np.finfo(float).tiny))
@@ -249,7 +249,7 @@ def _deleted_groups(
 
 
 def _group_by_group(
-    family: Family, theta: FloatArray, data: Sample, groups: slice
+    family: Family, theta: FloatArray, data: Rows, groups: slice
 ) -> tuple[FloatArray, FloatArray]:
     """Score (m, P) and Hessian (m, P, P) of each of some groups with its weight."""
     assert data.begin is not None
@@ -258,13 +258,13 @@ def _group_by_group(
     for start, stop in pairwise(edges.tolist()):
         rows = slice(start, stop)
         X = np.ascontiguousarray(data.X[:, rows])
-        one = Sample(X, data.y[rows], data.weight[rows], begin=np.zeros(1, dtype=np.int64))
+        one = Rows(X, data.y[rows], data.weight[rows], begin=np.zeros(1, dtype=np.int64))
         sums.append(group_sums(family, theta, one, 2))
     return np.array([one.score for one in sums]), np.array([one.hessian for one in sums])
 
 
 def _deletions(
-    family: Family, data: Sample, theta: FloatArray, information: FloatArray, free: IntArray
+    family: Family, data: Rows, theta: FloatArray, information: FloatArray, free: IntArray
 ) -> FloatArray:
     """Moves (n, P) of the estimate by leaving out each row."""
     P, none = family.n_params, NO_SUMS.information

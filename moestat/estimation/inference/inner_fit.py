@@ -14,7 +14,7 @@ from moestat.estimation.fit.identified import Identified, channel_metric, gap_pl
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT, ZERO_CURVATURE
 from moestat.solvers.squares import profile_log_likelihood
 
@@ -53,7 +53,7 @@ class InnerFit:
         return self.problem.family
 
     @property
-    def data(self) -> Sample:
+    def data(self) -> Rows:
         """The data."""
         return self.problem.data
 

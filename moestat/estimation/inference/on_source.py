@@ -30,7 +30,7 @@ from moestat.metrics.information import score_products
 from moestat.model.family import Family
 from moestat.solvers import Newton
 from moestat.solvers.driver import attempt, succeeded
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 
 if TYPE_CHECKING:
     from moestat.estimation.fit.fitted import Fitted
@@ -105,11 +105,11 @@ def _inverse_of_expected(inner: InnerFit, rows: BlockRows) -> FloatArray:
     return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
 
 
-def _information_of_part(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _information_of_part(family: Family, theta: FloatArray, part: Rows) -> FloatArray:
     return information_at(family, part, theta)
 
 
-def _sum_products(family: Family, theta: FloatArray, part: Sample) -> FloatArray:
+def _sum_products(family: Family, theta: FloatArray, part: Rows) -> FloatArray:
     """Weighted sum (P, P) of the outer products of scores."""
     if part.begin is None:
         return score_products(family, theta, part.X, part.y, part.weight)
@@ -117,7 +117,7 @@ def _sum_products(family: Family, theta: FloatArray, part: Sample) -> FloatArray
     return (scores * part.units[:, None]).T @ scores
 
 
-def _sum_squares(family: Family, theta: FloatArray, part: Sample) -> tuple[FloatArray, int]:
+def _sum_squares(family: Family, theta: FloatArray, part: Rows) -> tuple[FloatArray, int]:
     """Sum (P, P) of the outer products of weighted scores of groups, and the number of groups."""
     scores = rows_of_scores(family, part, theta) * part.units[:, None]
     return scores.T @ scores, len(scores)
@@ -277,7 +277,7 @@ def score_on_source(inner: InnerFit, theta: FloatArray) -> tuple[FloatArray, Flo
 
 
 def _score_and_information(
-    family: Family, theta: FloatArray, part: Sample
+    family: Family, theta: FloatArray, part: Rows
 ) -> tuple[FloatArray, FloatArray]:
     evaluation = Problem(family, part).evaluate(Request(Objective.SCORE, theta))
     return evaluation.gradient, information_of(family, part, theta)
@@ -325,7 +325,7 @@ def entropy_on_source(result: Fitted) -> float:
     return float(rows.sum_parts(partial(_entropy, result.family, result.theta)))
 
 
-def _entropy(family: Family, theta: FloatArray, part: Sample) -> float:
+def _entropy(family: Family, theta: FloatArray, part: Rows) -> float:
     tau = Problem(family, part).rowwise(theta)[1]
     tau = tau if part.begin is None else tau[:, part.begin]
     return -float(np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ part.units))
@@ -336,7 +336,7 @@ Top = tuple[FloatArray, FloatArray, np.ndarray]
 
 
 def top_rows(
-    inner: InnerFit, moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]], n_top: int
+    inner: InnerFit, moves_of: Callable[[Rows], tuple[FloatArray, FloatArray]], n_top: int
 ) -> Top:
     """The rows, or groups, of largest displacement, by one pass, the largest first."""
     rows = inner.data
@@ -357,7 +357,7 @@ def top_rows(
 
 def _top_of_block(
     reader: Reader,
-    moves_of: Callable[[Sample], tuple[FloatArray, FloatArray]],
+    moves_of: Callable[[Rows], tuple[FloatArray, FloatArray]],
     n_top: int,
     first: IntArray,
     number: int,

@@ -17,7 +17,7 @@ from moestat.estimation.fit.delta import gradients, normal_reach
 from moestat.model.family import Family
 from moestat.model.quantiles import mixture_quantile
 from moestat.solvers.groups import group_sums
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Rows
 from moestat.solvers.rules import BELOW_ONE, TINY, ZERO_CURVATURE
 
 if TYPE_CHECKING:
@@ -386,7 +386,7 @@ def expert_log_densities(
 ) -> FloatArray:
     """Log-density (k, n) of responses (n,), or of one for all, under each expert; X (d, n)."""
     response = np.full(X.shape[1], y) if np.ndim(y) == 0 else np.asarray(y)
-    rows = Sample(X, response, np.ones(X.shape[1]), begin=np.arange(X.shape[1]))
+    rows = Rows(X, response, np.ones(X.shape[1]), begin=np.arange(X.shape[1]))
     sums = group_sums(family, theta, rows, 0)
     with np.errstate(divide="ignore"):
         return sums.log_density + np.log(sums.posterior) - np.log(sums.prior)

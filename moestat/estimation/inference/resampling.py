@@ -19,7 +19,7 @@ from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.solvers import Newton, Solution
 from moestat.solvers.driver import Cores, attempt
-from moestat.solvers.problem import Problem, Sample, Target
+from moestat.solvers.problem import Problem, Rows, Target
 from moestat.solvers.rules import TINY
 
 __all__ = ["Refits", "parametric_samples", "refit", "reweighted_samples"]
@@ -38,7 +38,7 @@ class Refits:
 
 def refit(
     model: Problem,
-    samples: Iterator[Sample],
+    samples: Iterator[Rows],
     start: FloatArray,
     threads: int | None = None,
     report: Report | None = None,
@@ -96,8 +96,8 @@ def _determines(problem: Problem, end: Solution, rows: FloatArray) -> np.ndarray
     return ~known.untold(rows)
 
 
-def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
-    batch: list[Sample] = []
+def _batches(samples: Iterator[Rows]) -> Iterator[list[Rows]]:
+    batch: list[Rows] = []
     for one in samples:
         batch.append(one)
         if len(batch) == RESAMPLES.batch or len(batch) * one.size >= RESAMPLES.rows:
@@ -108,8 +108,8 @@ def _batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
 
 
 def reweighted_samples(
-    data: Sample, kind: str, count: int, rng: np.random.Generator, groups: Labels | None = None
-) -> Iterator[Sample]:
+    data: Rows, kind: str, count: int, rng: np.random.Generator, groups: Labels | None = None
+) -> Iterator[Rows]:
     """The same rows with random weights: no row is copied.
 
     "pairs" draws rows with replacement (Efron 1979), "cluster" whole groups, "bayesian" weights
@@ -134,8 +134,8 @@ def reweighted_samples(
 
 
 def parametric_samples(
-    family: Family, data: Sample, theta: FloatArray, count: int, rng: np.random.Generator
-) -> Iterator[Sample]:
+    family: Family, data: Rows, theta: FloatArray, count: int, rng: np.random.Generator
+) -> Iterator[Rows]:
     """New responses from the fitted density at the inputs of the data.
 
     A row of weight w stands for w rows: where weights are not 1 it is drawn so many times.
@@ -153,8 +153,8 @@ def parametric_samples(
         times = np.round(data.weight).astype(np.int64)
         X, y = np.repeat(data.X, times, axis=1), np.repeat(y, times)
     weight = np.ones(X.shape[1])
-    inputs = AtInputs(Sample(np.ascontiguousarray(X), np.empty(0), weight))
+    inputs = AtInputs(Rows(np.ascontiguousarray(X), np.empty(0), weight))
     for _ in range(count):
         conditional = family if given is None else replace(family, likelihood=given(y))
         _, response = sample(conditional, theta, weight.size, rng, inputs)
-        yield Sample(inputs.data.X, family.likelihood.encode(response, family.n_classes), weight)
+        yield Rows(inputs.data.X, family.likelihood.encode(response, family.n_classes), weight)

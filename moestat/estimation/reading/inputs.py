@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,9 +16,15 @@ from moestat.estimation.reading.table import Table, as_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.reading.formula import FormulaInputs
-
 __all__ = ["Inputs", "read_inputs"]
+
+
+class Recipe(Protocol):
+    """How inputs are computed from the columns of a table: a formula."""
+
+    def inputs(self, data: object) -> Inputs:
+        """The inputs of new data."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Inputs:
     design: FloatArray = field(repr=False)
     features: tuple[str, ...] | None = None
     table: Table | None = field(default=None, repr=False)  # the original table; None for arrays
-    formula: FormulaInputs | None = None  # the formula that computed them
+    formula: Recipe | None = None  # the formula that computed them
 
     @property
     def matrix(self) -> FloatArray:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from moestat.base.types import FloatArray, IntArray, Labels, Likelihood, TableLike
+from moestat.base.types import FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_plain_array, check_kind
 from moestat.estimation.reading.labels import positions_of, read_labels
 from moestat.estimation.reading.table import Column, as_column, as_table
 from moestat.model.joint import as_likelihood, with_responses
+from moestat.model.members import Likelihood
 
 __all__ = ["PAIRS", "Columns", "as_columns", "in_order", "read_responses", "values_of"]
 

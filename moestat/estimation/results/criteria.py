@@ -238,6 +238,13 @@ class Criteria(Predicting):
         total = -np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight)
         return float(total / (self.n_independent * np.log(self.family.n_experts)))
 
+    @property
+    def _order_doubt(self) -> str | None:
+        """The reason why Wald inference is not valid; None if there is none."""
+        if self.order is None or self.prior is not None:
+            return None
+        return str(self.order) if self.order.gain > 0.0 else None
+
     def influence(self, top: int = 100) -> Influence:
         """Approximate effect of leaving out each row, from one Newton step.
 

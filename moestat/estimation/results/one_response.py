@@ -21,8 +21,6 @@ from moestat.estimation.results.pictures import Pictures
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from moestat.estimation.results.results import MoEResults
-
 __all__ = ["OneResponse", "one_response"]
 
 
@@ -44,7 +42,7 @@ class OneResponse(Pictures):
     (1, 2)
     """
 
-    of: MoEResults = field(kw_only=True)
+    of: Pictures = field(kw_only=True)
     """The fit of all responses."""
     name: str = field(kw_only=True)
     """Name of this response."""
@@ -116,7 +114,7 @@ class OneResponse(Pictures):
         return marginal_effects(self, dummy)
 
 
-def one_response(joint: MoEResults, position: int) -> OneResponse:
+def one_response(joint: Pictures, position: int) -> OneResponse:
     """A response of a fit, by its position from 0."""
     family, places = joint.family.marginals[position]
     name = joint.family.likelihood.parts[position].name

@@ -21,7 +21,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.base.warnings import ExtrapolationWarning, warn_caller
-from moestat.estimation.data.data import Data
+from moestat.estimation.data.data import Data, without_rows
 from moestat.estimation.data.groups import (
     Grouping,
     arranged,
@@ -64,7 +64,7 @@ from moestat.estimation.rules import DOUBT
 from moestat.model.censoring import bounds_of
 from moestat.model.family import Family
 from moestat.model.generate import sample
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["Predicting"]
@@ -166,6 +166,12 @@ class Predicting(Fitted):
             )
         return at_sample(self)
 
+    def _without_rows(self) -> Self:
+        """The fit without the rows that it holds."""
+        if self.data is None or not self.has_rows:
+            return self
+        return replace(self, data=without_rows(self.data))
+
     def _some(self, X: ArrayLike | TableLike | None) -> Inputs:
         """Inputs of one row or more."""
         inputs = self._inputs(X)
@@ -188,7 +194,7 @@ class Predicting(Fitted):
 
     def _sample(
         self, X: ArrayLike | TableLike | None, y: ArrayLike | TableLike | None
-    ) -> tuple[Inputs, Sample]:
+    ) -> tuple[Inputs, Rows]:
         """Rows with responses, each by itself, as solvers read them."""
         inputs, rows = self._read_rows(X, y)
         return inputs, encoded_rows(self.family, rows, whole=True)
@@ -280,7 +286,7 @@ class Predicting(Fitted):
                     "to: only predictions that depend on inputs alone can be written to files;"
                     " leave out y and groups, and quantiles and variances of numbers of successes"
                 )
-            return predict_to(self, X, to, kind, q)
+            return predict_to(self, self._without_rows().predict, X, to, kind, q)
         if trials is not None and kind not in _OF_RESPONSE:
             raise ValueError(
                 f"trials: {kind!r} does not depend on numbers of trials, or has them with y;"
@@ -465,7 +471,7 @@ class Predicting(Fitted):
             )
         return self.predict(X, "proba")
 
-    def _log_density(self, rows: Sample) -> FloatArray:
+    def _log_density(self, rows: Rows) -> FloatArray:
         """Log-density of each row (n,), of a regression function with normal errors."""
         if not self.family.is_regression:
             log_density = self.family.rowwise(self.theta, rows.X, rows.y)[2]
@@ -647,7 +653,7 @@ class Predicting(Fitted):
         else:
             if groups is not None:
                 raise ValueError("groups: the fit has no groups; leave groups out")
-            design = AtInputs(Sample(inputs.design, np.empty(0), np.ones(int(n))))
+            design = AtInputs(Rows(inputs.design, np.empty(0), np.ones(int(n))))
             family_of_rows = self.family if y is None else self._at_rows(y)
             _, y = sample(family_of_rows, self.theta, n, rng, design, noise=self._noise)
         if self._responses:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from moestat.base.types import Likelihood
 from moestat.model.family import Family
 from moestat.model.links import link_of
+from moestat.model.members import Likelihood
 
 if TYPE_CHECKING:
     from moestat.estimation.results.summary import Estimate

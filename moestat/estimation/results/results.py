@@ -256,13 +256,6 @@ class MoEResults(Pictures):
         """
         return simpler(self) if self.order is None else self.order
 
-    @property
-    def _order_doubt(self) -> str | None:
-        """The reason why Wald inference is not valid; None if there is none."""
-        if self.order is None or self.prior is not None:
-            return None
-        return str(self.order) if self.order.gain > 0.0 else None
-
     def _warn_of_order(self) -> None:
         doubt = self._order_doubt
         if doubt is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,13 +16,12 @@ import numpy as np
 from moestat.base.files import replacing
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_path, short
-from moestat.estimation.data.data import without_rows
 from moestat.estimation.progress import LOG
 from moestat.estimation.reading.table import Table, as_table
 from moestat.estimation.rows.sources import MemorySource, as_source
 
 if TYPE_CHECKING:
-    from moestat.estimation.results.predicting import Predicting
+    from moestat.estimation.fit.fitted import Fitted
 
 __all__ = ["predict_to"]
 
@@ -32,7 +30,12 @@ _RECORD = "_predictions.json"
 
 
 def predict_to(
-    result: Predicting, X: Any, to: str | Path, which: str, q: float | Sequence[float] | FloatArray
+    result: Fitted,
+    predict: Callable[..., Any],
+    X: Any,
+    to: str | Path,
+    which: str,
+    q: float | Sequence[float] | FloatArray,
 ) -> Path:
     """Write predictions for a source to a folder, and return the folder.
 
@@ -42,8 +45,10 @@ def predict_to(
 
     Parameters
     ----------
-    result : MoEResults
+    result : Fitted
         The fit.
+    predict : callable
+        Its method `MoEResults.predict`, of the fit without its rows.
     X : table, or source of rows
         Inputs, as `moestat.fit_formula` reads them.
     to : str or Path
@@ -90,11 +95,16 @@ def predict_to(
     missing = [number for number, file in enumerate(files) if not (folder / file).exists()]
     n_complete = len(files) - len(missing)
     LOG.info("predictions for %d parts, of which %d are there", len(files), n_complete)
-    if result.data is not None and result.has_rows:
-        result = replace(result, data=without_rows(result.data))
     chosen = source.chosen([*names, *(name for name in source.index if name not in names)])
     write = partial(
-        _write, result, folder, which, q, [*names], {number: files[number] for number in missing}
+        _write,
+        result,
+        predict,
+        folder,
+        which,
+        q,
+        [*names],
+        {number: files[number] for number in missing},
     )
     for _ in chosen.map(write, os.cpu_count() or 1, missing):
         pass
@@ -109,7 +119,7 @@ def _check_parquet() -> None:
     del pyarrow
 
 
-def _inputs_of(result: Predicting) -> Sequence[str]:
+def _inputs_of(result: Fitted) -> Sequence[str]:
     """Columns of new rows that the fit needs."""
     data = result.data
     if data is not None and data.formula is not None:
@@ -119,7 +129,7 @@ def _inputs_of(result: Predicting) -> Sequence[str]:
     return data.features
 
 
-def _digest_of(result: Predicting) -> str:
+def _digest_of(result: Fitted) -> str:
     """A digest of everything that predictions depend on."""
     data = result.data
     assert data is not None  # `_inputs_of` has refused results without names of the inputs
@@ -150,7 +160,8 @@ def _open(folder: Path, record: Mapping[str, object]) -> None:
 
 
 def _write(
-    result: Predicting,
+    result: Fitted,
+    predict: Callable[..., Any],
     folder: Path,
     which: str,
     q: float | Sequence[float] | FloatArray,
@@ -177,7 +188,7 @@ def _write(
             name = str(called or ("index" if table.index.nlevels == 1 else f"index_{level}"))
             columns[name] = pa.array(np.asarray(table.index.get_level_values(level)))
     inputs = {name: table[name].values for name in names}
-    predicted = result.predict(inputs, which, q=q) if table.n_rows else np.empty(0)
+    predicted = predict(inputs, which, q=q) if table.n_rows else np.empty(0)
     columns |= _named(result, np.asarray(predicted), which, q)
     with _writing(folder / files[number]) as file:
         parquet.write_table(pa.table(columns), file)
@@ -197,7 +208,7 @@ def _writing(path: Path) -> Generator[BinaryIO]:
 
 
 def _named(
-    result: Predicting, predicted: np.ndarray, which: str, q: float | Sequence[float] | FloatArray
+    result: Fitted, predicted: np.ndarray, which: str, q: float | Sequence[float] | FloatArray
 ) -> dict[str, np.ndarray]:
     """Predictions (n,) or (n, m) as columns with names."""
     if predicted.ndim == 1:

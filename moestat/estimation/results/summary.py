@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moestat.estimation.results.criteria import Criteria
-    from moestat.estimation.results.results import MoEResults
     from moestat.model.family import Family
 
 __all__ = ["Estimate", "Summary", "estimates", "in_order", "sections", "summarise", "tidy"]
@@ -149,7 +148,7 @@ def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     return frame.drop(columns=[name for name, words in optional.items() if not any(words)])
 
 
-def summarise(result: MoEResults, alpha: float = 0.05) -> Summary:
+def summarise(result: Criteria, alpha: float = 0.05) -> Summary:
     """Tables of a fit, its certificate and its parameters, see `MoEResults.summary`."""
     family = result.family
     title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
@@ -240,7 +239,7 @@ def _cells(each: Estimate) -> tuple[str, ...]:
     )
 
 
-def _mean_weights(result: MoEResults) -> FloatArray | None:
+def _mean_weights(result: Criteria) -> FloatArray | None:
     """Mean gate probability (k,) of each expert over the rows of the fit, None without them."""
     data = result.data
     if result.family.is_regression or data is None or len(data.y) < result.weight.size:
@@ -248,7 +247,7 @@ def _mean_weights(result: MoEResults) -> FloatArray | None:
     return mean_weights(result)
 
 
-def _heading(result: MoEResults, term: Term, weights: FloatArray | None, against: bool) -> str:
+def _heading(result: Criteria, term: Term, weights: FloatArray | None, against: bool) -> str:
     """The heading of a section, with the mean weight and the scale of an expert."""
     family, expert = result.family, term.expert
     if term.part == "gate":
@@ -278,13 +277,13 @@ _ERRORS = {
 }
 
 
-def _counted(result: MoEResults) -> str:
+def _counted(result: Criteria) -> str:
     """The numbers of rows and, in a fit with groups, of groups."""
     groups = result.n_groups
     return f"{result.nobs:.10g}" + ("" if groups is None else f" in {groups:.10g} groups")
 
 
-def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
+def _facts(result: Criteria) -> tuple[tuple[object, ...], ...]:
     """Rows of two labels with their values."""
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
@@ -327,7 +326,7 @@ def _facts(result: MoEResults) -> tuple[tuple[object, ...], ...]:
     return tuple(facts)
 
 
-def _offset(result: MoEResults) -> list[tuple[str, ...]]:
+def _offset(result: Criteria) -> list[tuple[str, ...]]:
     """The offset of the experts, by the name of its input."""
     if result.family.offset_input is None:
         return []
@@ -337,7 +336,7 @@ def _offset(result: MoEResults) -> list[tuple[str, ...]]:
     return [("Offset", name if slope == 1.0 else f"{slope:.6g} {name}", "", "")]
 
 
-def _higher(result: MoEResults) -> list[tuple[str, ...]]:
+def _higher(result: Criteria) -> list[tuple[str, ...]]:
     """The probability of a higher mode, or maximum, where it is estimated, as a percentage."""
     p = result.certificate.p_higher
     if p is None:
@@ -348,7 +347,7 @@ def _higher(result: MoEResults) -> list[tuple[str, ...]]:
     return [(f"Higher {what}", f"probability {about}{percent}", "", "")]
 
 
-def _sparse_notes(result: MoEResults) -> list[str]:
+def _sparse_notes(result: Criteria) -> list[str]:
     """A note on the coefficients that a sparse fit sets to 0."""
     zeros = len(getattr(result.prior, "zeros", ()))
     if not zeros:
@@ -359,7 +358,7 @@ def _sparse_notes(result: MoEResults) -> list[str]:
     ]
 
 
-def _steps(result: MoEResults) -> str:
+def _steps(result: Criteria) -> str:
     """In which steps the responses are recorded."""
     data = result.data
     if data is None or not data.resolution:
@@ -369,7 +368,7 @@ def _steps(result: MoEResults) -> str:
     return ", ".join(f"{name} is recorded in steps of {h:.4g}" for name, h in each if h > 0.0)
 
 
-def _notes(result: MoEResults) -> tuple[str, ...]:
+def _notes(result: Criteria) -> tuple[str, ...]:
     """Sentences below the tables."""
     higher = "" if result.seen is None or result.prior is not None else result.seen.note
     known = result.identified.why, result._order_doubt, _steps(result), higher

@@ -13,7 +13,7 @@ from moestat.estimation.results.summary import estimates
 if TYPE_CHECKING:
     import pandas as pd
 
-    from moestat.estimation.results.results import MoEResults
+    from moestat.estimation.results.criteria import Criteria
 
 __all__ = ["wald_test_terms"]
 
@@ -21,7 +21,7 @@ _UNDETERMINED = ("on a bound", "not identified", "no finite value")
 """Statuses of coefficients without a standard error that have no known value either."""
 
 
-def wald_test_terms(result: MoEResults) -> pd.DataFrame:
+def wald_test_terms(result: Criteria) -> pd.DataFrame:
     """One row per term of the gate and of the experts, see `MoEResults.wald_test_terms`."""
     import pandas as pd
 
@@ -37,7 +37,7 @@ Key = tuple[str, str]
 """Part of the model, "gate" or "expert", and term."""
 
 
-def _positions_by_term(result: MoEResults) -> tuple[dict[Key, list[int]], set[Key]]:
+def _positions_by_term(result: Criteria) -> tuple[dict[Key, list[int]], set[Key]]:
     """Positions of the estimated coefficients of each term, and terms with one without an error."""
     family, data = result.family, result.data
     if family.expert.block is not None:
@@ -68,7 +68,7 @@ def _positions_by_term(result: MoEResults) -> tuple[dict[Key, list[int]], set[Ke
     return positions, unknown
 
 
-def _test(result: MoEResults, positions: list[int], unknown: bool) -> tuple[float, int, float]:
+def _test(result: Criteria, positions: list[int], unknown: bool) -> tuple[float, int, float]:
     """Statistic, degrees of freedom and p-value; NaN where the statistic does not exist."""
     rows = np.zeros((len(positions), result.family.n_params))
     rows[np.arange(len(positions)), positions] = 1.0

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, IntArray, Labels, Likelihood, TableLike
+from moestat.base.types import Encoded, FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_weights, short
-from moestat.estimation.data.data import Data, numbers_of
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
+from moestat.estimation.data.read import numbers_of
 from moestat.estimation.progress import passing
 from moestat.estimation.reading.inputs import read_inputs
 from moestat.estimation.reading.labels import plain_labels
@@ -22,9 +23,10 @@ from moestat.estimation.reading.table import Column, as_column
 from moestat.estimation.rows.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.rules import MOST_LEVELS, SAMPLED, SPARE
 from moestat.model.family import Family
+from moestat.model.members import Likelihood
 from moestat.model.responses import columns_of
 from moestat.model.units import DataUnits
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Rows
 from moestat.solvers.rules import TINY
 
 __all__ = [
@@ -172,7 +174,7 @@ class Reader:
     units: DataUnits | None = None
     features: tuple[str, ...] | None = None
 
-    def sample(self, block: Block) -> Sample:
+    def sample(self, block: Block) -> Rows:
         """The rows of a block."""
         family = self.family
         return self._encode(_read_block(family.likelihood, block, family.n_features, self.features))
@@ -194,12 +196,12 @@ class Reader:
         family = self.family
         return _read_block(family.likelihood, block, family.n_features, self.features).used.size
 
-    def encode_sample(self, rows: SampledRows) -> Sample:
+    def encode_sample(self, rows: SampledRows) -> Rows:
         """The rows of the random sample, encoded."""
         used = np.ones(rows.keys.size, bool)
         return self._encode(_Rows(rows.X, rows.y, rows.weight, used, rows.groups))
 
-    def _encode(self, rows: _Rows) -> Sample:
+    def _encode(self, rows: _Rows) -> Rows:
         family, X = self.family, rows.X
         response = _encoded(family.likelihood, family.n_classes, self.labels, rows.y)
         if family.held:
@@ -488,7 +490,7 @@ class Draw:
     seed: tuple[int, int]  # of the bootstrap or the folds, and number of the resample or the fold
     folds: int = 0
 
-    def of(self, number: int, rows: Sample) -> Sample:
+    def of(self, number: int, rows: Rows) -> Rows:
         """The rows of a block with their weights, those without one left out."""
         units = rows.units
         if self.folds:
@@ -504,20 +506,20 @@ class Draw:
         return self._weighted(rows, weight)
 
     @staticmethod
-    def _weighted(rows: Sample, weight: FloatArray) -> Sample:
+    def _weighted(rows: Rows, weight: FloatArray) -> Rows:
         if not weight.any():
             weight[0] = TINY  # loops need a row
         return rows.reweighted(weight)
 
 
 @dataclass(frozen=True)
-class BlockRows(Sample):
-    """All rows of the blocks in place of a `Sample` of arrays, with moments from a first pass."""
+class BlockRows(Rows):
+    """All rows of the blocks in place of a `Rows` of arrays, with moments from a first pass."""
 
     blocks: Blocks = field(kw_only=True)
     totals: Known = field(kw_only=True)
     reader: Reader = field(kw_only=True)
-    sampled: Sample = field(kw_only=True)
+    sampled: Rows = field(kw_only=True)
     threads: int = field(kw_only=True)
     draw: Draw | None = field(default=None, kw_only=True)
 
@@ -563,7 +565,7 @@ class BlockRows(Sample):
         return gram
 
     @cached_property
-    def _coarser(self) -> list[Sample]:
+    def _coarser(self) -> list[Rows]:
         alone = self.draw is not None or self.sampled.size == self.size
         return [] if alone else [self.sampled]
 
@@ -571,11 +573,11 @@ class BlockRows(Sample):
         """One part for each block."""
         return [slice(number, number + 1) for number in range(len(self.blocks))]
 
-    def part(self, rows: slice) -> Sample:
+    def part(self, rows: slice) -> Rows:
         """The rows of one block."""
         return self.reader.sample(self.blocks[rows.start])
 
-    def map_parts(self, function: Callable[[Sample], T]) -> Iterator[T]:
+    def map_parts(self, function: Callable[[Rows], T]) -> Iterator[T]:
         """``function(part)`` of every block, in order, where the blocks are."""
         return self.visit(partial(_through, self.reader, self.draw, function), "pass")
 
@@ -584,7 +586,7 @@ class BlockRows(Sample):
         blocks = self.blocks
         return passing(blocks.map(function, self.threads), len(blocks), self.size, what)
 
-    def sum_parts(self, function: Callable[[Sample], T]) -> T:
+    def sum_parts(self, function: Callable[[Rows], T]) -> T:
         """The sum of ``function(part)`` over every block, added where the blocks are."""
         return self.sum_blocks(partial(_through, self.reader, self.draw, function), "pass")
 
@@ -610,7 +612,7 @@ class BlockRows(Sample):
 def _through(
     reader: Reader,
     draw: Draw | None,
-    function: Callable[[Sample], T],
+    function: Callable[[Rows], T],
     number: int,
     block: Block,
 ) -> T:

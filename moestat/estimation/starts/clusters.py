@@ -17,7 +17,7 @@ from moestat.model.by_expert import possible
 from moestat.model.family import Family
 from moestat.solvers.bfgs import assigned_curvature, bfgs_steps
 from moestat.solvers.driver import Cores, attempt, succeeded
-from moestat.solvers.problem import Iteration, Objective, Problem, Sample
+from moestat.solvers.problem import Iteration, Objective, Problem, Rows
 from moestat.solvers.trust_region.newton_loop import newton_steps
 
 
@@ -85,7 +85,7 @@ class ClusterStarts:
             at = rng.permutation(data.size)[: SEARCH.clustered]
         else:
             at = rng.choice(data.size, SEARCH.clustered, p=data.weight / data.weight.sum())
-        some = Problem(family, Sample(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
+        some = Problem(family, Rows(data.X[:, at].copy(), data.y[at].copy(), np.ones(at.size)))
         scale = Scale(some)
         points = self.places(scale)
         if data.begin is not None:

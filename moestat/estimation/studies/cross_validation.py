@@ -13,8 +13,9 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import draw_seed, positive_int
 from moestat.base.warnings import DataWarning, warn_caller
-from moestat.estimation.data.data import Data, read_data
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows
+from moestat.estimation.data.read import read_data
 from moestat.estimation.fitting.fit import Settings
 from moestat.estimation.progress import LOG
 from moestat.estimation.results.results import MoEResults

@@ -15,12 +15,14 @@ from moestat.base.figures import REFERENCE, new_axes
 from moestat.base.threads import ONE_THREAD
 from moestat.base.types import FloatArray, IntArray, Seed, TableLike
 from moestat.base.validate import as_generator, as_numbers, positive_int, real_in, short
-from moestat.estimation.data.data import Data, Inputs, check_options, read_data
+from moestat.estimation.data.data import Data
 from moestat.estimation.data.naming import parameter_names
 from moestat.estimation.data.priors import Prior
+from moestat.estimation.data.read import check_options, read_data
 from moestat.estimation.fitting.fit import fit
 from moestat.estimation.fitting.fit_formula import fit_formula, read_formula
 from moestat.estimation.progress import LOG, reported
+from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column
 from moestat.estimation.results.results import MoEResults

@@ -30,7 +30,7 @@ from moestat.model.family import Family
 from moestat.model.generate import sample_weighted
 from moestat.solvers import MomentNewton
 from moestat.solvers.driver import Cores
-from moestat.solvers.problem import Sample
+from moestat.solvers.problem import Rows
 from moestat.solvers.rules import HALF_OF_DIGITS, ZERO_CURVATURE
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def required_n(
     if fitted and design is None:
         rows = model.rows
         X = np.ascontiguousarray(rows.X.T)
-        at = AtInputs(Sample(X, np.empty(0), rows.weight / rows.weight.sum()))
+        at = AtInputs(Rows(X, np.empty(0), rows.weight / rows.weight.sum()))
         information = expected_information(family, theta, at, n_nodes=1)
     else:
         information = expected_information(family, theta, design)

@@ -25,7 +25,8 @@ from moestat.base.warnings import (
     warn_caller,
     warn_of_old_name,
 )
-from moestat.estimation.data.data import Data, check_options, read_data
+from moestat.estimation.data.data import Data
+from moestat.estimation.data.read import check_options, read_data
 from moestat.estimation.fit.fitted import warn_and_note
 from moestat.estimation.fitting.fit import Settings, fit
 from moestat.estimation.fitting.fit_formula import fit_formula, shared_source

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from moestat.base.types import FloatArray, Gate, IntArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int, real_in, short
 from moestat.metrics.losses._scaling import Scaling
 from moestat.model.measure import MixingMeasure
+from moestat.model.members import Gate
 
 # Cells of more atoms than this have their masses compared.
 MASS_LEVELS = {"all": 0, "shared": 1, "none": 1 << 30}

@@ -1,8 +1,8 @@
 """Experts: how the predictors of the likelihood depend on x; a new expert is registered here."""
 
 from moestat.base.registry import Registry
-from moestat.base.types import Expert
 from moestat.model.experts import activation, ffn, linear, polynomial
+from moestat.model.members import Expert
 
 __all__ = ["EXPERTS"]
 

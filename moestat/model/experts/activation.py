@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import short
 from moestat.compiler.jit import device
 from moestat.model.activations import KINKED, REFERENCES
 from moestat.model.activations import activation as activation_named
+from moestat.model.members import Channel, Expert, Symmetry, Units
 from moestat.model.reference import apart
 
 _FACTOR = "a positive factor of alpha and beta, against lambda"

@@ -9,10 +9,10 @@ from functools import cache
 
 import numpy as np
 
-from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
+from moestat.model.members import Channel, Expert, Symmetry, Units
 from moestat.model.reference import apart, log1p_exp
 
 

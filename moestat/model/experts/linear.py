@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, Expert, Symmetry, Units
+from moestat.model.members import Channel, Expert, Symmetry, Units
 from moestat.model.reference import apart
 
 

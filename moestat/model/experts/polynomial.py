@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from moestat.base.types import Channel, Expert, Symmetry, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
+from moestat.model.members import Channel, Expert, Symmetry, Units
 from moestat.model.reference import apart
 
 

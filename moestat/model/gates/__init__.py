@@ -1,7 +1,6 @@
 """Gates: each one file with the log-score of an atom; a new gate is registered here."""
 
 from moestat.base.registry import Registry
-from moestat.base.types import Gate
 from moestat.model.gates import (
     competition,
     dense_to_sparse,
@@ -14,6 +13,7 @@ from moestat.model.gates import (
     sigmoid_inner,
     softmax,
 )
+from moestat.model.members import Gate
 
 __all__ = ["GATES"]
 

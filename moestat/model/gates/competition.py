@@ -18,11 +18,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.model.activations import REFERENCES
 from moestat.model.activations import activation as activation_named
+from moestat.model.members import Channel, Gate, Units
 from moestat.model.reference import apart
 
 

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import is_sequence, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.constraints import Constraint
+from moestat.model.members import Channel, Gate, Units
 from moestat.model.reference import log_sum_exp
 
 _NEVER = -1000.0

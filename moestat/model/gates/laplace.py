@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.model.masses import gate_with_masses, places
+from moestat.model.members import Channel, Units
 
 
 @device

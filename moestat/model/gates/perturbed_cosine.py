@@ -14,10 +14,10 @@ from functools import cache
 
 import numpy as np
 
-from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import real_in
 from moestat.compiler.jit import device
 from moestat.model.masses import gate_with_masses, places
+from moestat.model.members import Channel, Gate, Units
 
 
 @device

@@ -16,9 +16,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moestat.base.types import Channel, Gate, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log1p_unit
+from moestat.model.members import Channel, Gate, Units
 from moestat.model.reference import apart, log_sigmoid
 
 

@@ -5,10 +5,10 @@ Source: Pham et al. (2026), eq. (1).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
 from moestat.model.masses import WIDE, gate_with_masses
+from moestat.model.members import Channel, Units
 from moestat.model.reference import apart, log_sigmoid
 
 

@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
 from moestat.model.masses import WIDE, gate_with_masses, places
+from moestat.model.members import Channel, Units
 from moestat.model.reference import apart, log_sigmoid
 
 

@@ -11,10 +11,10 @@ Source: Pham et al. (2026), eq. (6).
 
 from __future__ import annotations
 
-from moestat.base.types import Channel, Units
 from moestat.compiler.jit import device
 from moestat.compiler.math import tempered_log_sigmoid
 from moestat.model.masses import WIDE, gate_with_masses
+from moestat.model.members import Channel, Units
 from moestat.model.reference import apart, log_sigmoid
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moestat.base.types import Channel, Gate, Units
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
+from moestat.model.members import Channel, Gate, Units
 from moestat.model.reference import apart
 
 

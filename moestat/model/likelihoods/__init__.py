@@ -1,7 +1,6 @@
 """Likelihoods: the log-density of a response given its predictors; new ones are registered here."""
 
 from moestat.base.registry import Registry
-from moestat.base.types import Likelihood
 from moestat.model.likelihoods import (
     beta,
     beta_binomial,
@@ -22,6 +21,7 @@ from moestat.model.likelihoods import (
     weibull,
     zero_inflated,
 )
+from moestat.model.members import Likelihood
 
 __all__ = ["LIKELIHOODS"]
 

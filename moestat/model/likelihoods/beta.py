@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law, Likelihood, Units
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log, logistic
+from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.reference import HALF_LOG_2PI, log1p_exp, log_gamma
 from moestat.model.responses import between, draws, varied
 

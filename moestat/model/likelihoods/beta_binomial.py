@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Encoded, FloatArray, Likelihood
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma, logistic
+from moestat.model.members import Channel, Likelihood
 from moestat.model.reference import log1p_exp
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.responses import likelihood_of_counts, varied

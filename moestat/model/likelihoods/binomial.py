@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, Encoded, FloatArray, Law, Likelihood
+from moestat.base.types import Encoded, FloatArray, Law
 from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
+from moestat.model.members import Channel, Likelihood
 from moestat.model.random_intercept import with_random_intercept
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Likelihood, Units
+from moestat.base.types import FloatArray
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp
 from moestat.model.censoring import censored as censored_likelihood
+from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.random_effects import with_random_effects
 from moestat.model.reference import HALF_LOG_2PI
 from moestat.model.responses import real, variances

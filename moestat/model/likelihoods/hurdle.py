@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, Law, Likelihood
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay, decay_less_one, log, logistic
 from moestat.model.altered import Altered, altered_limits, with_zero
+from moestat.model.members import Likelihood
 from moestat.model.reference import log1p_exp
 from moestat.model.responses import counts as encode_counts
 from moestat.model.responses import draws

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law, Units
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
+from moestat.model.members import Channel, Units
 from moestat.model.reference import HALF_LOG_2PI
 from moestat.model.responses import LEAST_PROBABILITY, positive_likelihood, varied
 

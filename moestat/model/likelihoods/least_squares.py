@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import FloatArray, Likelihood
+from moestat.base.types import FloatArray
+from moestat.model.members import Likelihood
 from moestat.model.responses import real
 
 

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Channel, Encoded, FloatArray, Likelihood, Part
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import is_sequence, positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.kernels.atom import WORK_ROWS
 from moestat.kernels.views import part
+from moestat.model.members import Channel, Likelihood, Part
 from moestat.model.records import Records, joined
 from moestat.model.reference import HALF_LOG_2PI, apart
 

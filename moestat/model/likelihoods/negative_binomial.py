@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive, log_gamma
 from moestat.model.large_counts import draw_counts, negative_binomial
+from moestat.model.members import Channel
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts, varied
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, IntArray, Likelihood
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import positive_int
 from moestat.compiler.jit import device
 from moestat.compiler.math import decay_less_one, exp, log, logistic
+from moestat.model.members import Channel, Likelihood
 from moestat.model.reference import apart, log_sigmoid
 from moestat.model.responses import likelihood_of_classes
 

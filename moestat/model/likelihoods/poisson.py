@@ -16,11 +16,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, Law, Likelihood
+from moestat.base.types import Encoded, FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
 from moestat.model.large_counts import draw_counts, poisson
+from moestat.model.members import Likelihood
 from moestat.model.random_intercept import with_random_intercept
 from moestat.model.responses import likelihood_of_counts
 

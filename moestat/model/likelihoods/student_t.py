@@ -14,10 +14,11 @@ import math
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law, Likelihood, Units
+from moestat.base.types import FloatArray, Law
 from moestat.base.validate import real_in
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, gamma_excess, log1p_positive
+from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.reference import apart, log_gamma
 from moestat.model.responses import draws, real, variances
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from moestat.base.types import Channel, FloatArray, Law, Likelihood
+from moestat.base.types import FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
 from moestat.model.censoring import censored as censored_likelihood
+from moestat.model.members import Channel, Likelihood
 from moestat.model.responses import positive_likelihood, varied
 
 _STEEPEST = 300.0

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from moestat.base.types import Likelihood
 from moestat.compiler.jit import device
 from moestat.compiler.math import logistic
 from moestat.model.altered import with_zero
+from moestat.model.members import Likelihood
 from moestat.model.reference import log1p_exp, log_sum_exp
 
 

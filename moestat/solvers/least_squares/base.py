@@ -12,7 +12,7 @@ from moestat.solvers.least_squares.gauss_newton import (
     least_squares_solution,
 )
 from moestat.solvers.needs import Needs
-from moestat.solvers.problem import End, Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.problem import End, Evaluation, Objective, Problem, Request, Rows
 from moestat.solvers.rules import QUASI_NEWTON_TOLERANCE, TRUST
 from moestat.solvers.shell import LevelSolver
 from moestat.solvers.solution import Solution
@@ -49,7 +49,7 @@ class LeastSquaresSolver(LevelSolver):
     needs: ClassVar[Needs] = Needs(regression=True)
     value: ClassVar[Objective] = Objective.RESIDUALS
 
-    def levels(self, problem: Problem) -> list[tuple[int, Sample]]:
+    def levels(self, problem: Problem) -> list[tuple[int, Rows]]:
         """Numbers and data of the levels that have enough samples to determine the parameters."""
         return list(fitted_levels(problem))
 

@@ -12,7 +12,7 @@ import scipy
 from moestat.base.types import FloatArray, IntArray
 from moestat.solvers.certificate import certificate_of
 from moestat.solvers.metric import with_ridge, without_relations
-from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Sample
+from moestat.solvers.problem import Evaluation, Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT, SQUARES, TINY, WORK, ZERO_CURVATURE
 from moestat.solvers.solution import Solution
 from moestat.solvers.squares import profile_log_likelihood, rounding_level, variance_of
@@ -37,7 +37,7 @@ def feature_metric(problem: Problem) -> FloatArray:
     return metric
 
 
-def _feature_moments(data: Sample) -> FloatArray:
+def _feature_moments(data: Rows) -> FloatArray:
     """Second moments (q, q) of ``1, x`` and the products of inputs, from at most 20,000 rows."""
     stride = -(-data.size // WORK.metric_rows)
     X, weight = data.X[:, ::stride], data.weight[::stride]
@@ -47,7 +47,7 @@ def _feature_moments(data: Sample) -> FloatArray:
     return with_ridge((phi * weight) @ phi.T / weight.sum())
 
 
-def fitted_levels(problem: Problem) -> Iterator[tuple[int, Sample]]:
+def fitted_levels(problem: Problem) -> Iterator[tuple[int, Rows]]:
     """Levels of the data, with their numbers, that have enough samples to determine theta."""
     for level, data in problem.detail():
         if not data.preview or data.size >= SQUARES.preview_rows * problem.family.n_params:

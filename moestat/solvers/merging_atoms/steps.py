@@ -18,7 +18,7 @@ from moestat.base.types import FloatArray
 from moestat.solvers.merging_atoms.corrector import Ridge
 from moestat.solvers.merging_atoms.moments import Moments, Path
 from moestat.solvers.merging_atoms.rules import RIDGE
-from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Sample
+from moestat.solvers.problem import End, Evaluation, Iteration, Objective, Problem, Request, Rows
 from moestat.solvers.rules import TRUST
 from moestat.solvers.trust_region.decrease import finest_decrease, is_converged, smallest_decrease
 from moestat.solvers.trust_region.region import BoxStep, Region
@@ -206,7 +206,7 @@ def _refine(
     return (point, proposed) if ratio > 0.0 else None
 
 
-def _objective(data: Sample) -> Objective:
+def _objective(data: Rows) -> Objective:
     """The objective to request: with the information of the scores if rows are few.
 
     The information improves corrections.  With few rows it costs little compared with the algebra

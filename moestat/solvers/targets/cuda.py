@@ -27,12 +27,12 @@ from moestat.solvers.problem import (
     Objective,
     Problem,
     Request,
-    Sample,
+    Rows,
     Value,
     ValueGradient,
 )
 from moestat.solvers.rules import WORK
-from moestat.solvers.targets.memory import MemoryPlan, plan_memory, samples_of
+from moestat.solvers.targets.memory import MemoryPlan, plan_memory, rows_of
 
 _log = logging.getLogger(__name__)
 _SIMULATED_MEMORY = 1 << 34
@@ -146,7 +146,7 @@ class _Session:
     """A group of problems on the device."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        samples = {id(data): data for p in problems for data in samples_of(p)}
+        samples = {id(data): data for p in problems for data in rows_of(p)}
         sizes = [(data.X.shape[0] + 2) * data.size for data in samples.values()]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self._data = cuda.device_array(int(starts[-1]))
@@ -156,7 +156,7 @@ class _Session:
             at = self._data_at[key]
             flat = np.concatenate([data.X.ravel(), np.asarray(data.y, np.float64), data.weight])
             self._data[at : at + size].copy_to_device(flat)
-        rooms = [p.family.n_experts * max(s.size for s in samples_of(p)) for p in problems]
+        rooms = [p.family.n_experts * max(s.size for s in rows_of(p)) for p in problems]
         first = np.concatenate([[0], np.cumsum(rooms)[:-1]]).tolist()
         self._tau_at = dict(zip(map(id, problems), first, strict=True))
         self._tau_room = sum(rooms)
@@ -227,7 +227,7 @@ class _Session:
     def _make_room(
         self,
         batch: Sequence[tuple[Problem, Request]],
-        samples: Sequence[Sample],
+        samples: Sequence[Rows],
         objective: Objective,
     ) -> None:
         """Allocate the responsibilities, and copy those that were given on the host."""

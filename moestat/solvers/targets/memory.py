@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moestat.base.memory import FLOAT_BYTES
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 
 _GIGABYTE = 10**9
 
@@ -38,7 +38,7 @@ class MemoryPlan:
         return f"{count} problems in {split}, {largest:.3g} of {budget:.3g} GB"
 
 
-def samples_of(problem: Problem) -> list[Sample]:
+def rows_of(problem: Problem) -> list[Rows]:
     """The data of a problem in every detail that a solver may ask for."""
     return problem.data.levels
 
@@ -56,7 +56,7 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
     largest = workspace
     on_device: set[int] = set()
     for i, problem in enumerate(problems):
-        shares = FLOAT_BYTES * problem.family.n_experts * max(s.size for s in samples_of(problem))
+        shares = FLOAT_BYTES * problem.family.n_experts * max(s.size for s in rows_of(problem))
         fresh = _new_bytes(problem, on_device)
         if used + shares + fresh > budget and i > begin:
             groups.append(range(begin, i))
@@ -71,7 +71,7 @@ def plan_memory(problems: Sequence[Problem], budget: int, workspace: int) -> Mem
                 f" {budget / _GIGABYTE:.3g} GB may be used"
             )
         used += shares + fresh
-        on_device.update(id(sample) for sample in samples_of(problem))
+        on_device.update(id(sample) for sample in rows_of(problem))
         largest = max(largest, used)
     if len(problems):
         groups.append(range(begin, len(problems)))
@@ -82,6 +82,6 @@ def _new_bytes(problem: Problem, on_device: set[int]) -> int:
     """Bytes of the data that are not held yet."""
     return FLOAT_BYTES * sum(
         (sample.X.shape[0] + 2) * sample.size
-        for sample in samples_of(problem)
+        for sample in rows_of(problem)
         if id(sample) not in on_device
     )

@@ -11,14 +11,14 @@ from moestat.rates.style import plain_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from moestat.theory.exponents._result import Rates
+    from moestat.theory.exponents._found import Found
 
 __all__ = ["draw"]
 
 _MARKS = "osD^vP*X"
 
 
-def draw(rates: Rates, ax: Axes | None) -> Axes:
+def draw(rates: Found, ax: Axes | None) -> Axes:
     """Draw the ladders of a table of rates; see `Rates.plot`."""
     if ax is None:
         from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def draw(rates: Rates, ax: Axes | None) -> Axes:
     for at, ((block, cell), ladder) in enumerate(sorted(shown.items(), key=lambda one: one[0][1])):
         if min(ladder.distances) < 1e-40:
             continue
-        known = {(row.block, row.cell): row.r for row in rates}
+        known = {(row.block, row.cell): row.r for row in rates.rows}
         r = known.get((block, cell), np.nan)
         label = f"{block}, {cell} atoms: r = {r:.3g}"
         mark = _MARKS[at % len(_MARKS)]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moestat.base.types import FloatArray
 from moestat.metrics.losses import VoronoiLoss
 from moestat.metrics.losses.block_exponents import block_exponents
 from moestat.model.designs import Design
-from moestat.model.family import Family
-from moestat.theory.exponents._work import Analysis, Rate
+from moestat.theory.exponents._found import Found
+from moestat.theory.exponents._work import Rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +28,7 @@ _HEAD = ("block", "atoms", "r", "worst case", "status", "n for .1", "n seen")
 
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(Found):
     """Rates of the parameters of a mixture of experts near one truth.
 
     Iterating gives the rows; `print`, HTML, `to_latex` and `plot` show them; `loss` is the Voronoi
@@ -46,15 +45,6 @@ class Rates:
     seconds : float
         Time that the answer took.
     """
-
-    family: Family
-    truth: FloatArray = field(repr=False)
-    n_experts: int
-    design: Design
-    rows: tuple[Rate, ...]
-    notes: tuple[str, ...]
-    seconds: float
-    analysis: Analysis = field(repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Rate]:
         return iter(self.rows)
@@ -188,28 +178,7 @@ class Rates:
         >>> moestat.voronoi_loss(F.measure(found.truth), F.measure(found.truth), found.loss())
         0.0
         """
-        return block_exponents(**self._loss_options())
-
-    def _loss_options(self) -> dict[str, Any]:
-        """Options of the loss "block-exponents"."""
-        family = self.family
-        blocks = family.measure(self.truth).atoms
-        over: dict[str, float] = {}
-        for name in blocks:
-            own = [row.r for row in self.rows if row.block == name and row.cell != "2, 2"]
-            if own and all(math.isfinite(r) or math.isnan(r) for r in own):
-                over[name] = max([1.0, *(r for r in own if math.isfinite(r))])
-        if not over:
-            raise ValueError("no block has an exponent, so that no loss is defined")
-        left_out = [name for name in blocks if name not in over]
-        return {
-            "over": over,
-            "vectors": [name for name in over if blocks[name].ndim > 1],
-            "summed": [name for name in over if blocks[name].ndim > 2],
-            "translated": [name for name in family.gate.translations if name in over],
-            "masses": "normalised" if family.gate.normalised else None,
-            "left_out": left_out,
-        }
+        return block_exponents(**self.loss_options())
 
     def spec(self, name: str = "rates") -> str:
         """The TOML of a sweep that would show these rates: floored masses, n to 1e12.

@@ -11,7 +11,7 @@ import numpy as np
 from moestat.model.designs import Lattice
 
 if TYPE_CHECKING:
-    from moestat.theory.exponents._result import Rates
+    from moestat.theory.exponents._found import Found
 
 __all__ = ["write_spec"]
 
@@ -23,7 +23,7 @@ _LEAST_STEP = 1.3
 """Steps of the lattice per standard deviation that a normal density needs."""
 
 
-def write_spec(rates: Rates, title: str) -> str:
+def write_spec(rates: Found, title: str) -> str:
     """The spec as text; see `Rates.spec`."""
     family = rates.family
     low, high = (getattr(rates.design, name, end) for name, end in (("low", -2.0), ("high", 2.0)))
@@ -52,7 +52,7 @@ def write_spec(rates: Rates, title: str) -> str:
         f'name = "own, k = {rates.n_experts}"',
         'truth = "own"',
         f"n_experts = {rates.n_experts}",
-        f"loss = {_toml({'name': 'block-exponents', **rates._loss_options()})}",
+        f"loss = {_toml({'name': 'block-exponents', **rates.loss_options()})}",
         "theory = -0.5",
         "require_certificate = false",
         *(['solver = { name = "moment-newton" }'] if _by_moments(family) else []),
@@ -65,7 +65,7 @@ def _by_moments(family: Any) -> bool:
     return family.gate.normalised and family.gate.mass is not None
 
 
-def _range(rates: Rates) -> tuple[float, float]:
+def _range(rates: Found) -> tuple[float, float]:
     """From where the rates can be seen, at least 1e4, over six decades, to 1e14 at most."""
     seen = [row.n_seen for row in rates.rows if np.isfinite(row.n_seen) and row.cell == "2"]
     start = 10.0 ** math.floor(math.log10(max([1e4, *(min(n, 1e9) for n in seen)])) - 1)
@@ -77,7 +77,7 @@ def _axis(member: Any) -> Any:
     return {"name": member.name, **options} if options else member.name
 
 
-def _bounds(rates: Rates, design: Lattice) -> Mapping[str, list[float]]:
+def _bounds(rates: Found, design: Lattice) -> Mapping[str, list[float]]:
     """A box for each block: masses floored, the others twice the largest true coefficient."""
     family = rates.family
     found: dict[str, list[float]] = {}
@@ -94,7 +94,7 @@ def _bounds(rates: Rates, design: Lattice) -> Mapping[str, list[float]]:
     return found
 
 
-def _least_variance(rates: Rates, design: Lattice) -> float:
+def _least_variance(rates: Found, design: Lattice) -> float:
     """The least variance that the lattice of responses holds, rounded up."""
     family = rates.family
     nodes = design.quadrature(family.n_features)[0]

@@ -24,7 +24,7 @@ from moestat.theory.exponents._jumps import find_jumps
 from moestat.theory.exponents._point import Point, draw_samples
 
 if TYPE_CHECKING:
-    from moestat.theory.exponents._result import Rates
+    from moestat.theory.exponents._found import Found
 
 __all__ = ["Stratum", "strata_near"]
 
@@ -52,7 +52,7 @@ Exponents = dict[tuple[str, str], str]
 """Block and kind of cell -> what derivatives say."""
 
 
-def strata_near(rates: Rates, seconds: float) -> tuple[Stratum, ...]:
+def strata_near(rates: Found, seconds: float) -> tuple[Stratum, ...]:
     """The sets near the truth of a table of rates, nearest first; see `Rates.exceptional`."""
     until = monotonic() + seconds
     family, design = rates.family, rates.design
@@ -75,7 +75,7 @@ def strata_near(rates: Rates, seconds: float) -> tuple[Stratum, ...]:
     return tuple(found)
 
 
-def _gap(rates: Rates, moved: FloatArray) -> float:
+def _gap(rates: Found, moved: FloatArray) -> float:
     return float(np.linalg.norm(moved - rates.truth))
 
 

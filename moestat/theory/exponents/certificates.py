@@ -30,7 +30,7 @@ from moestat.theory.exponents._point import Parameter, Point, exact
 from moestat.theory.exponents._series import fixed
 
 if TYPE_CHECKING:
-    from moestat.theory.exponents._result import Rates
+    from moestat.theory.exponents._found import Found
 
 __all__ = ["certificates_of", "write_certificates"]
 
@@ -52,12 +52,12 @@ _ELEMENTARY = {
 """Operations that the checker has in interval arithmetic."""
 
 
-def certificates_of(rates: Rates) -> list[dict[str, Any]]:
+def certificates_of(rates: Found) -> list[dict[str, Any]]:
     """A record for each certified answer of a table of rates.
 
     Parameters
     ----------
-    rates : Rates
+    rates : Found
         What `moestat.theory.rates` answered.
 
     Returns
@@ -86,12 +86,12 @@ def certificates_of(rates: Rates) -> list[dict[str, Any]]:
     return records
 
 
-def write_certificates(rates: Rates, folder: str | Path, name: str) -> list[Path]:
+def write_certificates(rates: Found, folder: str | Path, name: str) -> list[Path]:
     """Write the records of a table, one file each.
 
     Parameters
     ----------
-    rates : Rates
+    rates : Found
         What `moestat.theory.rates` answered.
     folder : str or Path
         Where to.

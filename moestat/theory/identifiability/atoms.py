@@ -15,11 +15,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from moestat.base.registry import configured
-from moestat.base.types import Channel, Encoded, Expert, FloatArray, Gate, Likelihood
+from moestat.base.types import Encoded, FloatArray
 from moestat.base.validate import positive_int
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
+from moestat.model.members import Channel, Expert, Gate, Likelihood
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from typing import Any
 import sympy
 from sympy import Expr, Matrix, Poly, Symbol
 
-from moestat.base.types import Expert, FloatArray, Gate
+from moestat.base.types import FloatArray
+from moestat.model.members import Expert, Gate
 from moestat.theory.identifiability.atoms import Atom
 from moestat.theory.identifiability.derivatives import Term
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from moestat import family
 from moestat.base.registry import table_of
-from moestat.base.types import Symmetry
 from moestat.metrics.losses import (
     LOSSES,
     BlockTerm,
@@ -24,6 +23,7 @@ from moestat.metrics.losses import (
 from moestat.metrics.losses._engine import _problem
 from moestat.model.gates import GATES
 from moestat.model.measure import MixingMeasure
+from moestat.model.members import Symmetry
 
 EXPERTS = {
     "linear": "linear",

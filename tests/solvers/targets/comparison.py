@@ -22,7 +22,7 @@ from moestat.estimation.starts import TruthStarts
 from moestat.kernels.cuda import launch
 from moestat.kernels.cuda.target import cuda
 from moestat.solvers.driver import Cores
-from moestat.solvers.problem import Objective, Problem, Request, Sample
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.targets import CudaTarget
 from moestat.solvers.targets.cuda import kernels_of, shape_of
 from moestat.sweep import create_store, open_cells, parse_spec, run_cells
@@ -39,7 +39,7 @@ def problems_of(family, sizes, rng):
     for n in sizes:
         X = np.ascontiguousarray(rng.normal(size=(family.n_features, n)))
         y = family.likelihood.encode(random_response(family, rng, n), family.n_classes)
-        found.append(Problem(family, Sample(X, y, rng.uniform(0.5, 2.0, n), whole=True)))
+        found.append(Problem(family, Rows(X, y, rng.uniform(0.5, 2.0, n), whole=True)))
     return found
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import moestat
 from moestat.kernels.cuda.mixture import units_of
-from moestat.solvers.problem import Problem, Sample
+from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.targets import CudaTarget, missing, plan_memory
 from moestat.sweep import SweepError, open_store
 from moestat.sweep.cli import app
@@ -180,7 +180,7 @@ def test_the_memory_is_checked(options, message, monkeypatch):
 
 def test_memory_is_planned_in_groups_that_fit():
     family = moestat.family("gaussian", gate="softmax", n_experts=3)
-    one, other = (Sample(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (100, 50))
+    one, other = (Rows(np.zeros((1, n)), np.zeros(n), np.ones(n)) for n in (100, 50))
     problems = [Problem(family, one)] * 3 + [Problem(family, other)] * 2
     data, tau = 8 * 3 * 100, 8 * 3 * 100
     # Data are held once, responsibilities once a problem.

@@ -8,7 +8,7 @@ from typing import Any
 
 from moestat.base.door import door, doors
 from moestat.base.validate import positive_int, real_in, short
-from moestat.networks.smoe.training.tasks import TASKS
+from moestat.networks.smoe.training.names import TASKS
 
 __all__ = ["CHOICES", "Settings", "make_settings"]
 

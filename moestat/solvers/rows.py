@@ -36,7 +36,7 @@ def _parts(size: int, entries: int, preview: bool) -> tuple[slice, ...]:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Rows:
     """Data as the loops read them: X (d, n) contiguous, encoded y (n,), weight (n,).
 
     A preview is a part of the data on which a climb begins.  Data that are `whole` have one level
@@ -75,19 +75,19 @@ class Sample:
             return np.arange(self.size)
         return np.repeat(np.arange(self.begin.size), np.diff(np.append(self.begin, self.size)))
 
-    def reweighted(self, units: FloatArray) -> Sample:
+    def reweighted(self, units: FloatArray) -> Rows:
         """The rows with other weights of their units; units of weight 0 are left out."""
         used = np.flatnonzero(units > 0.0)
         return self.take(used, units[used])
 
-    def take(self, used: IntArray, weight: FloatArray) -> Sample:
+    def take(self, used: IntArray, weight: FloatArray) -> Rows:
         """The rows, or groups of rows, at increasing positions `used`, with these weights."""
         at, begin = used, None
         if self.begin is not None:
             sizes = np.bincount(self.owner)[used]
             at = np.flatnonzero(np.isin(self.owner, used))
             begin, weight = np.cumsum(sizes) - sizes, np.repeat(weight, sizes)
-        return Sample(self.X.take(at, axis=1), self.y[at], weight, begin=begin)
+        return Rows(self.X.take(at, axis=1), self.y[at], weight, begin=begin)
 
     @property
     def gram(self) -> FloatArray:
@@ -157,35 +157,35 @@ class Sample:
             return [slice(0, self.size)]
         return _parts(self.size, n_params * n_params, self.preview)
 
-    def part(self, rows: slice) -> Sample:
+    def part(self, rows: slice) -> Rows:
         """Some of the rows."""
         if rows == slice(0, self.size):
             return self
         X = np.ascontiguousarray(self.X[:, rows])
-        return Sample(X, self.y[rows], self.weight[rows])
+        return Rows(X, self.y[rows], self.weight[rows])
 
-    def map_parts(self, function: Callable[[Sample], Result]) -> Iterator[Result]:
+    def map_parts(self, function: Callable[[Rows], Result]) -> Iterator[Result]:
         """``function(part)`` of every part, in order."""
         return map(function, map(self.part, self.parts(0)))
 
-    def sum_parts(self, function: Callable[[Sample], Any]) -> Any:
+    def sum_parts(self, function: Callable[[Rows], Any]) -> Any:
         """The sum of ``function(part)``, numbers or arrays, over every part."""
         return sum(self.map_parts(function))
 
-    def convert(self, units: DataUnits) -> Sample:
+    def convert(self, units: DataUnits) -> Rows:
         """The data in other units, as (z, w)."""
         X, y = units.apply(self.X, self.y)
         return replace(self, X=X, y=y, known=units.moments(*self._moments))
 
     @cached_property
-    def sorted(self) -> Sample:
+    def sorted(self) -> Rows:
         """These rows in ascending order of the first input."""
         order = np.argsort(self.X[0], kind="stable")
         X = np.ascontiguousarray(self.X[:, order])
-        return Sample(X, self.y[order], self.weight[order])
+        return Rows(X, self.y[order], self.weight[order])
 
     @property
-    def levels(self) -> list[Sample]:
+    def levels(self) -> list[Rows]:
         """The data in growing detail: compressed ones where that saves much, then all of them.
 
         Compression needs one or two inputs and discrete responses.  With one input and 32 panels of
@@ -199,9 +199,9 @@ class Sample:
         return [*self._coarser, self]
 
     @cached_property
-    def _coarser(self) -> list[Sample]:
+    def _coarser(self) -> list[Rows]:
         # Without the sample itself: rows that hold themselves stay until garbage is collected.
-        levels: list[Sample] = []
+        levels: list[Rows] = []
         if self.whole or self.begin is not None:
             return levels
         if np.issubdtype(self.y.dtype, np.integer):
@@ -212,12 +212,12 @@ class Sample:
                     x, y, weight = gauss_compress(
                         finer.X[0], finer.y, finer.weight, panels, DETAIL.nodes
                     )
-                    finer = Sample(np.ascontiguousarray(x[None, :]), y, weight)
+                    finer = Rows(np.ascontiguousarray(x[None, :]), y, weight)
                     levels.insert(0, finer)
             two_inputs = self.X.shape[0] == 2  # noqa: PLR2004
             if two_inputs and self.size >= 4 * DETAIL.cells[0] ** 2 * POINTS * classes:
                 for panels in DETAIL.cells:
-                    finer = Sample(*recombine(*finer.arrays, panels))
+                    finer = Rows(*recombine(*finer.arrays, panels))
                     levels.insert(0, finer)
         else:
             for stride in DETAIL.strides if np.ptp(self.weight) == 0.0 else ():
@@ -225,6 +225,6 @@ class Sample:
                     X = np.ascontiguousarray(self.X[:, ::stride])
                     y, weight = self.y[::stride].copy(), self.weight[::stride]
                     levels.append(
-                        Sample(X, y, weight * (self.weight.sum() / weight.sum()), preview=True)
+                        Rows(X, y, weight * (self.weight.sum() / weight.sum()), preview=True)
                     )
         return levels
