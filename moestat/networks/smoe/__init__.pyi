@@ -16,7 +16,9 @@ from .metrics import Routing as Routing
 from .metrics import expert_change_rate as expert_change_rate
 from .metrics import observe_routing as observe_routing
 from .metrics import swapped_top as swapped_top
+from .routers import BiasBalancedRouter as BiasBalancedRouter
 from .routers import CosineRouter as CosineRouter
+from .routers import ExpertChoiceRouter as ExpertChoiceRouter
 from .routers import FixedRouter as FixedRouter
 from .routers import HashRouter as HashRouter
 from .routers import SoftmaxRouter as SoftmaxRouter

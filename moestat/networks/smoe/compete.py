@@ -138,8 +138,8 @@ class CompeteSMoE(SMoE):
     @door()
     def __init__(
         self,
-        experts: StackedExperts | int,
-        router: Router | int,
+        experts: StackedExperts | int | None = None,
+        router: Router | int | str | None = None,
         top_k: int = 2,
         hidden: int | None = None,
         *,
@@ -200,13 +200,17 @@ class CompetitionMoE(SMoE):
     @door()
     def __init__(
         self,
-        experts: StackedExperts | int,
-        router: Router | int,
+        experts: StackedExperts | int | None = None,
+        router: Router | int | str | None = None,
         top_k: int = 2,
         hidden: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(experts, router, top_k, hidden, **self._fixed, **options)
+        if not self.norm_topk_prob or self.router.chooses_rows:
+            raise ValueError(
+                "norm_topk_prob and router: a competition chooses the experts and their weights"
+            )
         self.router.requires_grad_(False)
 
     def weigh(self, values: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from moestat.base.door import door
 from moestat.base.validate import real_in
 from moestat.networks.smoe.compete import CompetitionMoE, contest, reading_called
 from moestat.networks.smoe.experts.stacked import StackedExperts
-from moestat.networks.smoe.layer import Answer, Decision, SMoE, top_experts
+from moestat.networks.smoe.layer import Answer, SMoE
 from moestat.networks.smoe.losses import distillation_loss, router_loss
 from moestat.networks.smoe.routers.router import Router
 
@@ -76,8 +76,8 @@ class CompeteSMoEv1(SMoE):
     @door()
     def __init__(
         self,
-        experts: StackedExperts | int,
-        router: Router | int,
+        experts: StackedExperts | int | None = None,
+        router: Router | int | str | None = None,
         top_k: int = 2,
         hidden: int | None = None,
         *,
@@ -107,13 +107,12 @@ class CompeteSMoEv1(SMoE):
             name: _Scaled.apply(value, self.alpha) for name, value in self.router.named_parameters()
         }
         scores = self.routed(rows, ids, scaled)
-        values, chosen = top_experts(scores, self.top_k)
+        decision = self._decision(scores)
         with torch.no_grad():
             responses = self.competition(rows)
         plain = self.score(rows.detach(), ids)
-        losses = self._regularisation(Decision(plain, chosen, values))
+        losses = self._regularisation(decision._replace(scores=plain))
         losses["router"] = router_loss(plain, responses, self.top_k)
-        decision = Decision(scores, chosen, values.softmax(-1))
         return self._combine(rows, decision), decision, losses
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -11,13 +12,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from moestat.base.door import door
-from moestat.base.validate import check_keywords, positive_int, real_in, short
+from moestat.base.validate import UnknownArgumentError, check_keywords, positive_int, real_in, short
 from moestat.base.warnings import MoEWarning, warn_caller
 from moestat.networks.smoe.dispatch import Collected, Sent, plan_dispatch, transforms
-from moestat.networks.smoe.experts import MLPExperts, StackedExperts
+from moestat.networks.smoe.experts import GatedExperts, MLPExperts, StackedExperts
 from moestat.networks.smoe.losses import balance_loss, load_of, z_loss
 from moestat.networks.smoe.responses import response_called
-from moestat.networks.smoe.routers import Router, SoftmaxRouter
+from moestat.networks.smoe.routers import ROUTERS, ExpertChoiceRouter, HashRouter, Router
 from moestat.networks.smoe.schedule import CompetitionSchedule
 
 __all__ = [
@@ -108,14 +109,22 @@ class SMoE(nn.Module):
 
     Parameters
     ----------
-    experts : StackedExperts or int
-        The N experts; or the width d = D of a row, for experts and a router of the usual kind.
-    router : Router or int
-        The router; or N, beside a width.
+    experts : StackedExperts or int, optional
+        The N experts, beside a router; or d_model.
+    router : Router, str or int, optional
+        The router; or its name in `moestat.networks.smoe.routers.ROUTERS`, ``"softmax"`` by
+        default; or n_experts.
     top_k : int
         K in 1..N.
     hidden : int, optional
-        Beside sizes: hidden units of an expert, 4 d by default.
+        Hidden units of an expert, 4 d by default.
+    d_model, n_experts : int, optional
+        The width d = D of a row, and N: the layer makes its experts and its router.
+    gated : bool
+        Beside sizes: `GatedExperts`, as in Llama and Mixtral, in place of `MLPExperts`.
+    norm_topk_prob : bool
+        Whether the weights of the K experts sum to 1; if not, they are the softmax over all N
+        experts, as in OLMoE and Qwen2-MoE.
     activation, bias, dropout, device, dtype
         Beside sizes: as `MLPExperts` takes them.
     balance, z : float
@@ -151,7 +160,7 @@ class SMoE(nn.Module):
 
     Examples
     --------
-    >>> layer = SMoE(16, 8, top_k=2, hidden=32)
+    >>> layer = SMoE(d_model=16, n_experts=8, hidden=32, top_k=2, balance=0.01, gated=True)
     >>> tuple(layer(torch.zeros(3, 5, 16)).shape)
     (3, 5, 16)
     >>> from moestat.networks.smoe import GatedExperts, SoftmaxRouter
@@ -163,17 +172,24 @@ class SMoE(nn.Module):
     competes = False
     """Whether `before_step` can make this kind of layer compete in some steps."""
 
+    norm_topk_prob = True
+    """That of layers which were stored before there was a choice."""
+
     told = False
     """Whether `before_step` has been called for this layer."""
 
     @door()
     def __init__(
         self,
-        experts: StackedExperts | int,
-        router: Router | int,
+        experts: StackedExperts | int | None = None,
+        router: Router | int | str | None = None,
         top_k: int = 2,
         hidden: int | None = None,
         *,
+        d_model: int | None = None,
+        n_experts: int | None = None,
+        gated: bool = False,
+        norm_topk_prob: bool = True,
         balance: float = 0.0,
         z: float = 0.0,
         response: str = "softplus",
@@ -184,10 +200,12 @@ class SMoE(nn.Module):
         **sizes: Any,
     ) -> None:
         super().__init__()
-        self.experts, self.router = make_parts(experts, router, hidden, sizes)
-        n_experts = self.experts.n_experts
-        if positive_int("top_k", top_k) > n_experts:
-            raise ValueError(f"top_k must be in 1..{n_experts}, the number of experts, got {top_k}")
+        self.experts, self.router = make_parts(
+            experts, router, d_model, n_experts, hidden, gated, sizes
+        )
+        most = self.experts.n_experts
+        if positive_int("top_k", top_k) > most:
+            raise ValueError(f"top_k must be in 1..{most}, the number of experts, got {top_k}")
         if not isinstance(shared, nn.Module | None):
             raise ValueError(f"shared must be a module or None, got {short(shared)}")
         if not isinstance(router_dtype, torch.dtype | None):
@@ -198,6 +216,12 @@ class SMoE(nn.Module):
         if capacity is not None:
             capacity = real_in("capacity", capacity, 0.0, open_low=True)
         self.capacity = capacity
+        self.norm_topk_prob = norm_topk_prob
+        if self.router.chooses_rows and (self.competes or self.balance or capacity is not None):
+            raise ValueError(
+                "router: where experts choose rows they have equally many, and balance, capacity"
+                " and competition have no meaning; use SMoE without balance= and capacity="
+            )
         self.response = response_called(response)
         self.competing = False
         self.shift = 0
@@ -236,8 +260,16 @@ class SMoE(nn.Module):
     def decide(self, rows: Tensor, ids: Tensor | None = None) -> Decision:
         """The router's decision on rows (T, d)."""
         scores = self.score(rows, ids)
-        values, chosen = top_experts(scores, self.top_k, self.shift)
-        return Decision(scores, chosen, values.softmax(-1))
+        return self._decision(scores)
+
+    def _decision(self, scores: Tensor) -> Decision:
+        """Who answers, of the router's scores (T, N)."""
+        values, chosen = self.router.select(scores, self.top_k, self.shift)
+        if self.router.chooses_rows:
+            return Decision(scores, chosen, values)
+        if self.norm_topk_prob:
+            return Decision(scores, chosen, values.softmax(-1))
+        return Decision(scores, chosen, scores.softmax(-1).gather(1, chosen))
 
     def competition(self, rows: Tensor) -> Tensor:
         """Responses (T, N) of all experts to rows (T, d)."""
@@ -334,7 +366,20 @@ class SMoE(nn.Module):
             self._blind |= bool(losses) and not torch.is_grad_enabled()
         return out
 
+    def _combine_chosen_rows(
+        self, rows: Tensor, router: ExpertChoiceRouter, scores: Tensor
+    ) -> Tensor:
+        """Outputs (T, D) where each expert answers the rows that it has chosen."""
+        weights, chosen = router.rows_of_experts(scores, self.top_k)
+        flat = chosen.reshape(-1)
+        counts = chosen.new_full((chosen.shape[0],), chosen.shape[1])
+        answers = self.experts(rows.index_select(0, flat), counts)
+        answers = answers * weights.reshape(-1, 1).to(answers.dtype)
+        return answers.new_zeros(rows.shape[0], answers.shape[1]).index_add(0, flat, answers)
+
     def _combine(self, rows: Tensor, decision: Decision) -> Tensor:
+        if isinstance(self.router, ExpertChoiceRouter):
+            return self._combine_chosen_rows(rows, self.router, decision.scores)
         plan = plan_dispatch(decision.chosen, self.experts.n_experts)  # type: ignore[reportCallIssue]
         weights = decision.weights
         if self.capacity is not None:
@@ -373,12 +418,58 @@ class SMoE(nn.Module):
         return pending[0] if len(pending) == 1 else torch.stack(pending).sum()
 
 
+_NAMES_ELSEWHERE = {
+    "num_experts_per_tok": "top_k",
+    "num_experts_per_token": "top_k",
+    "moe_top_k": "top_k",
+    "k": "top_k",
+    "num_experts": "n_experts",
+    "num_local_experts": "n_experts",
+    "n_routed_experts": "n_experts",
+    "hidden_size": "d_model",
+    "input_size": "d_model",
+    "embed_dim": "d_model",
+    "dim": "d_model",
+    "intermediate_size": "hidden",
+    "moe_intermediate_size": "hidden",
+    "ffn_dim": "hidden",
+    "d_ff": "hidden",
+    "hidden_act": "activation",
+    "router_aux_loss_coef": "balance",
+    "aux_loss_coef": "balance",
+    "router_z_loss_coef": "z",
+    "router_jitter_noise": "jitter",
+    "capacity_factor": "capacity",
+    "expert_capacity": "capacity",
+    "shared_expert": "shared",
+    "norm_topk_probs": "norm_topk_prob",
+}
+"""Names of arguments in Hugging Face's configurations and in other libraries -> ours."""
+
+_OF_LAYER = (
+    *("d_model", "n_experts", "hidden", "top_k", "balance", "gated", "router", "norm_topk_prob"),
+    *("z", "shared", "jitter", "capacity", "router_dtype", "response"),
+)
+_OF_EXPERTS = ("activation", "bias", "dropout", "device", "dtype")
+
+
 def make_parts(
-    experts: StackedExperts | int, router: Router | int, hidden: int | None, sizes: dict[str, Any]
+    experts: StackedExperts | int | None,
+    router: Router | int | str | None,
+    d_model: int | None,
+    n_experts: int | None,
+    hidden: int | None,
+    gated: bool,
+    sizes: dict[str, Any],
 ) -> tuple[StackedExperts, Router]:
-    """Experts and router as given, or of the usual kind, from a width and a number."""
+    """Experts and router as given, or made from a width and a number of experts."""
+    for name in sizes:
+        if name in _NAMES_ELSEWHERE:
+            raise UnknownArgumentError(f"{name}: write {_NAMES_ELSEWHERE[name]}")
     if isinstance(experts, StackedExperts) and isinstance(router, Router):
-        extra = [*sizes, *([] if hidden is None else ["hidden"])]
+        given = {"d_model": d_model, "n_experts": n_experts, "hidden": hidden}
+        extra = [*sizes, *(name for name, value in given.items() if value is not None)]
+        extra += ["gated"] * gated
         if extra:
             raise ValueError(
                 f"{', '.join(extra)}: allowed only with sizes, not with existing experts"
@@ -393,13 +484,27 @@ def make_parts(
             "experts and router must be modules both, or a width and a number of experts, got"
             f" {type(experts).__name__} and {type(router).__name__}"
         )
-    width, n_experts = positive_int("d_model", experts), positive_int("n_experts", router)
+    check_keywords("SMoE", sizes, (*_OF_LAYER, *_OF_EXPERTS))
+    kind = router if isinstance(router, str) else "softmax"
+    number = n_experts if router is None or isinstance(router, str) else router
+    for name, first, second in (("d_model", experts, d_model), ("n_experts", number, n_experts)):
+        if first is None and second is None:
+            raise ValueError(f"{name} is missing: SMoE(d_model=64, n_experts=8, hidden=256)")
+        if None not in (first, second) and first is not second and first != second:
+            raise ValueError(f"{name} is given twice, as {short(first)} and as {short(second)}")
+    width = positive_int("d_model", d_model if experts is None else experts)
+    number = positive_int("n_experts", number)
     units = 4 * width if hidden is None else positive_int("hidden", hidden)
-    check_keywords("SMoE", sizes, ("activation", "bias", "dropout", "device", "dtype"))
+    if ROUTERS[kind].make is HashRouter:
+        raise ValueError(
+            "router: 'hash' needs the size of the vocabulary: give HashRouter(d_model, n_experts,"
+            " n_tokens) beside experts"
+        )
+    made = (GatedExperts if gated else MLPExperts)(number, width, units, width, **sizes)
     factory = {name: sizes[name] for name in ("device", "dtype") if name in sizes}
-    return MLPExperts(n_experts, width, units, width, **sizes), SoftmaxRouter(
-        width, n_experts, **factory
-    )
+    taken = {n: v for n, v in factory.items() if n in signature(ROUTERS[kind].make).parameters}
+    scorer = ROUTERS[kind].make(n_inputs=width, n_experts=number, **taken)
+    return made, scorer if taken == factory else scorer.to(**factory)
 
 
 @door()

@@ -109,6 +109,10 @@ def observe_routing(model: nn.Module, *inputs: object) -> list[Routing]:
     """
     layers = layers_of(model)
     for layer in layers:
+        if layer.router.chooses_rows:
+            kind = type(layer.router).__name__
+            raise ValueError(f"the router must choose top_k experts for each row, got {kind}")
+    for layer in layers:
         layer.trace = []
     try:
         with evaluating(model):

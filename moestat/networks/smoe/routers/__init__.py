@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from moestat.base.registry import Maker, Registry
+from moestat.networks.smoe.routers.balanced import BiasBalancedRouter
 from moestat.networks.smoe.routers.cosine import CosineRouter
+from moestat.networks.smoe.routers.expert_choice import ExpertChoiceRouter
 from moestat.networks.smoe.routers.hashed import HashRouter
 from moestat.networks.smoe.routers.router import Router
 from moestat.networks.smoe.routers.softmax import FixedRouter, SoftmaxRouter, StableRouter
 
 __all__ = [
     "ROUTERS",
+    "BiasBalancedRouter",
     "CosineRouter",
+    "ExpertChoiceRouter",
     "FixedRouter",
     "HashRouter",
     "Router",
@@ -26,6 +30,8 @@ for _maker in (
     Maker("fixed", FixedRouter),
     Maker("stable", StableRouter),
     Maker("hash", HashRouter),
+    Maker("bias-balanced", BiasBalancedRouter),
+    Maker("expert-choice", ExpertChoiceRouter),
 ):
     ROUTERS.register(_maker)
 

@@ -21,6 +21,9 @@ class Router(nn.Module):
     ranks_all = True
     """Whether the experts that are not chosen are ranked, too."""
 
+    chooses_rows = False
+    """Whether experts choose rows, and not rows experts."""
+
     def __init__(self, n_experts: int) -> None:
         super().__init__()
         self.n_experts = positive_int("n_experts", n_experts)
@@ -32,6 +35,14 @@ class Router(nn.Module):
     def forward(self, rows: Tensor, ids: Tensor | None = None) -> Tensor:
         """Scores (T, N) of rows (T, d); `ids` (T,) are the tokens that the rows come from."""
         raise NotImplementedError
+
+    def select(self, scores: Tensor, top_k: int, shift: int = 0) -> tuple[Tensor, Tensor]:
+        """Scores (T, K) and experts (T, K) of those that answer, of scores (T, N).
+
+        The K best, or the K that follow the `shift` best.
+        """
+        values, chosen = scores.topk(top_k + shift, dim=-1)
+        return values[:, shift:], chosen[:, shift:]
 
     def before_step(self, step: int, n_steps: int) -> None:
         """Told before step `step` of `n_steps`, from 0; most routers do nothing."""
