@@ -57,7 +57,7 @@ class Watched(ModeRecord):
                     "hits": self.best.starts,
                     "rounds": self.rounds,
                     "starts": self.starts,
-                    "single": sum(mode.starts == 1 for mode in self.modes),
+                    "single": self.singles,
                     "height": round(self.best.end.height, 4),
                     "seconds": round(time.process_time() - self.began, 4),
                 }
@@ -109,10 +109,10 @@ def collect(path: Path, numbers: range, minutes: float) -> None:
             return
 
 
-def covariates(stop: dict[str, float], n_experts: int) -> list[float]:
+def covariates(stop: dict[str, float]) -> list[float]:
     """Those of `ModeRecord.probability`."""
     hits, rounds = np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])
-    return [1.0, hits, rounds, np.log(n_experts)]
+    return [1.0, hits, rounds, np.log((stop["single"] + 0.5) / (stop["starts"] + 1.0))]
 
 
 def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -131,7 +131,7 @@ def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
                         "search": search,
                         "batch": batch,
                         "more": record["more"],
-                        "z": covariates(stop, record["k"]),
+                        "z": covariates(stop),
                         "good_turing": stop["single"] / stop["starts"],
                         "lower": best - stop["height"] > SAME_HEIGHT,
                         "seconds": stop["seconds"],
@@ -173,10 +173,10 @@ def judge(path: Path) -> None:
         " they had seen after each of their batches. A higher mode is known where another search,"
         " or a later batch, ended more than .01 higher. Coefficients are fitted to the"
         f" {len(train):,} stops of the problems up to number {HELD - 1} and judged on the"
-        f" {len(held):,} of the others; stops of one problem are not independent, so that the bands of the binomial"
-        " distribution are too narrow.",
+        f" {len(held):,} of the others; stops of one problem are not independent, so that the bands"
+        " of the binomial distribution are too narrow.",
         "",
-        "Coefficients of 1, ln(hits + 1/2), ln(1 + rounds) and ln(experts):"
+        "Coefficients of 1, ln(hits + 1/2), ln(1 + rounds) and ln((singles + 1/2) / (starts + 1)):"
         f" {', '.join(f'{b:.3f}' for b in beta)}."
         f" Brier score {np.mean((said - lower) ** 2):.3f}; of the mean alone"
         f" {np.mean((lower.mean() - lower) ** 2):.3f}; of the share of modes that one start reached"
@@ -192,7 +192,7 @@ def judge(path: Path) -> None:
         "| risk | experts | batches, mean | seconds, mean | ends lower | of these in silence |",
         "|---|---|---|---|---|---|",
     ]
-    for risk in (0.03, 0.05, 0.08, 0.1, 0.15):
+    for risk in (0.02, 0.03, 0.05, 0.08, 0.15):
         for more, words in ((False, "as many as the truth"), (True, "another number")):
             ends = [end for end in halted(held, beta, risk) if end["more"] is more]
             silent = [end for end in ends if end["lower"] and end["p"] <= max(risk, 0.15)]

@@ -57,8 +57,8 @@ class ModeRecord:
     """Number of rounds of neighbours of the best mode since it was found."""
     on_all: bool = False
     """Whether the search ran on all rows."""
-    n_experts: int = 1
-    """Number of experts: with more of them, more modes are missed."""
+    singles: int = 0
+    """Number of modes that one start alone has reached."""
 
     @property
     def best(self) -> Mode:
@@ -70,13 +70,14 @@ class ModeRecord:
         """Estimated probability that a mode exists which is higher than the best one.
 
         A logistic model of the number of starts that reached the best mode, the number of rounds in
-        which none of its neighbours was higher, and the number of experts, fitted by
-        `benchmarks/modes.py`.
+        which none of its neighbours was higher, and the share of starts that found a mode alone,
+        fitted by `benchmarks/modes.py`.  That share estimates how probably the next start finds a
+        mode that none has reached (Good 1953).
         """
         if not self.modes:
             return 1.0
         hits, rounds = np.log(self.best.starts + 0.5), np.log1p(self.rounds)
-        covariates = 1.0, hits, rounds, np.log(self.n_experts)
+        covariates = 1.0, hits, rounds, np.log((self.singles + 0.5) / (self.starts + 1.0))
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
 
     def add(self, ends: Sequence[RunEnd], rounds: int = 0) -> None:
@@ -86,6 +87,7 @@ class ModeRecord:
             if np.isfinite(end.height):
                 self._enter(end).starts += not rounds
         self.starts += 0 if rounds else len(ends)
+        self.singles = sum(mode.starts == 1 for mode in self.modes)
         self.modes.sort(key=lambda mode: -mode.end.height)
         is_higher = bool(self.modes) and self.best.end.height > before + SAME_HEIGHT
         self.rounds = 0 if is_higher else self.rounds + rounds
@@ -170,7 +172,7 @@ class ModeSearch:
         size = _part(problem)
         sample = some_rows(posterior, rng, SEARCH.in_all * size)
         part = some_rows(posterior, rng, size)
-        record.on_all, record.n_experts = sample is posterior, family.n_experts
+        record.on_all = sample is posterior
         is_large = sample.data.size > MODES.wide * part.data.size
         wide = some_rows(posterior, rng, MODES.wide * size) if is_large else sample
         first = part if wide.data.size > MODES.most * part.data.size else wide
@@ -183,7 +185,7 @@ class ModeSearch:
             return run_starts(wide, points, MODES.longest, self.threads)
 
         n_experts = family.n_experts
-        made, most = 0, self.batches or MODES.batches * n_experts
+        made, most = 0, self.batches or _batches(wide)
         while made < most:
             together = 1 if made else min(most, n_experts, MODES.first)
             pool = replace(self.pool, count=together * (self.pool.count or 1))
@@ -246,6 +248,12 @@ class ModeSearch:
 def has_weak_prior(family: Family) -> bool:
     """Whether the weak prior is defined for a family: a likelihood without jumps."""
     return not (family.is_regression or family.has_jumps)
+
+
+def _batches(problem: Problem) -> int:
+    """Largest number of batches: four for each expert, fewer where a run takes seconds."""
+    work = problem.data.size * problem.family.n_params**2
+    return int(np.clip(MODES.work / work, 1, MODES.batches * problem.family.n_experts))
 
 
 def _part(problem: Problem) -> int:
