@@ -72,7 +72,7 @@ class ModeRecord:
         A logistic model of the number of starts that reached the best mode, the number of rounds in
         which none of its neighbours was higher, and the share of starts that found a mode alone,
         fitted by `benchmarks/modes.py`.  That share estimates how probably the next start finds a
-        mode that none has reached (Good 1953).
+        mode that none has reached: Good (1953).
         """
         if not self.modes:
             return 1.0
