@@ -2,8 +2,11 @@
 
 from experiments.own_gates.members import register
 
+if __name__ in ("__main__", "__mp_main__"):
+    # Processes that compute cells import the main module under the second name.
+    register()
+
 if __name__ == "__main__":
     from moestat.sweep.__main__ import main
 
-    register()
     main()

@@ -20,6 +20,7 @@ from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._family import blocks_of, has_corners, no_cells, rows_needed
 from moestat.theory.exponents._jumps import find_jumps
 from moestat.theory.exponents._point import Point, draw_samples
 
@@ -87,8 +88,6 @@ def exponents_by_derivatives(family: Family, theta: FloatArray, design: Design) 
     family, theta, design
         As `moestat.theory.rates` takes them.
     """
-    from moestat.theory.exponents._analysis import blocks_of, has_corners, no_cells, rows_needed
-
     point = Point(family, theta, draw_samples(family, theta, design, rows_needed(family)))
     first = first_order(point, find_jumps(family, theta, design, point))
     free = set().union(*first.blocks) if first.blocks else set()
