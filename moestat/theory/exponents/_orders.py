@@ -10,7 +10,14 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.theory.exponents._feasible import moments_of
 from moestat.theory.exponents._point import Point
-from moestat.theory.exponents._search import LEAST_SHARE, Configuration, Ladder, climb_down, spread
+from moestat.theory.exponents._search import (
+    LEAST_SHARE,
+    Configuration,
+    Ladder,
+    climb_down,
+    pinned_atom,
+    spread,
+)
 from moestat.theory.exponents._series import fixed
 from moestat.theory.exponents._work import LADDER, SIZES, Rate, Work, search_point, with_sizes
 
@@ -33,7 +40,7 @@ def search(
     choices = [p for p in few.parameters if p.atom == j and p.block == block and p.movable]
     if not choices:
         return None
-    pin = cells.index(j), choices[0]
+    pin = pinned_atom(cells, choices[0]), choices[0]
     best: Ladder | None = None
     for seed in seeds:
         if monotonic() > work.until:
@@ -102,12 +109,12 @@ def sizes_by_search(work: Work, size: int, j: int, rates: dict[str, Rate]) -> No
         if least is None or pinned is None:
             continue
         work.report(f"sample sizes: {block} in cells of {size} of true atom {j}")
-        directions = {j: least[1][:, None]}
+        directions, pin = {j: least[1][:, None]}, (pinned_atom(cells, pinned), pinned)
         ladder = climb_down(
             few,
             cells,
-            lambda h, d=directions, p=pinned: spread(few, cells, d, h, 0, (0, p)),
-            (0, pinned),
+            lambda h, d=directions, p=pin: spread(few, cells, d, h, 0, p),
+            pin,
             SIZES,
             work.until,
             iterations=6,

@@ -32,7 +32,7 @@ from moestat.theory.exponents._series import (
 from moestat.theory.exponents._series import exponential as series_exponential
 from moestat.theory.exponents._series import product as series_product
 
-__all__ = ["Configuration", "Ladder", "climb_down"]
+__all__ = ["Configuration", "Ladder", "climb_down", "pinned_atom", "spread"]
 
 _ITERATIONS = 30
 _REJECTIONS = 6
@@ -494,7 +494,32 @@ def spread(
                 for p, v in zip(movable, row, strict=True):
                     values[k][p.position] += fixed(float(h * v))
     values[i][parameter.position] = point.values[parameter.position] + fixed(h)
-    return Configuration(list(cells), values, [0] * len(values), {})
+    return _in_gauge(point, Configuration(list(cells), values, [0] * len(values), {}))
+
+
+def _in_gauge(point: Point, at: Configuration) -> Configuration:
+    """The measure whose first atom holds the reference, by translation of all atoms.
+
+    A common translation is no deviation, and the search holds that atom's reference still.
+    """
+    for p in point.parameters:
+        if p.free or not p.movable or p.atom not in at.cells:
+            continue
+        holder = at.cells.index(p.atom)
+        shift = at.values[holder][p.position] - point.values[p.position]
+        for q in point.parameters:
+            if q.block != p.block or q.channel != p.channel or q.feature != p.feature:
+                continue
+            for own, j in zip(at.values, at.cells, strict=True):
+                if j == q.atom:
+                    own[q.position] -= shift
+    return at
+
+
+def pinned_atom(cells: Sequence[int], p: Parameter) -> int:
+    """The fitted atom that a coordinate is held in: not the one that holds the reference."""
+    first = list(cells).index(p.atom)
+    return first if p.free else first + 1
 
 
 def _simplex(m: int, rank: int, rng: np.random.Generator) -> FloatArray:
