@@ -118,6 +118,7 @@ def sizes_by_search(work: Work, size: int, j: int, rates: dict[str, Rate]) -> No
             SIZES,
             work.until,
             iterations=6,
+            until_exponent=rate.r,
         )
         if ladder is not None and len(ladder.distances) > 1:
             found.ladders.append((str(size), block, ladder))

@@ -73,6 +73,24 @@ class Rates(Found):
         known = ", ".join(f"{row.block} ({row.cell})" for row in self.rows)
         raise KeyError(f"no row of block {block!r} in cells of {cell}; known: {known}")
 
+    def n_seen(self, cell: str | int = 2) -> float:
+        """Sample size from which the exponents of all blocks of a kind of cell can be seen.
+
+        The blocks of a cell move together: a block that is still as far as its bounds changes the
+        errors of the others.  NaN where the size of some block is not known.
+
+        Parameters
+        ----------
+        cell : str or int
+            Fitted atoms in the cell.
+        """
+        sizes = [
+            row.n_seen
+            for row in self.rows
+            if row.cell == str(cell) and row.block != "mass" and math.isfinite(row.r)
+        ]
+        return float(np.max(sizes)) if sizes else math.nan
+
     def _cells(self) -> list[tuple[str, ...]]:
         return [
             (

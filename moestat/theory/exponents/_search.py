@@ -32,7 +32,7 @@ from moestat.theory.exponents._series import (
 from moestat.theory.exponents._series import exponential as series_exponential
 from moestat.theory.exponents._series import product as series_product
 
-__all__ = ["Configuration", "Ladder", "climb_down", "pinned_atom", "spread"]
+__all__ = ["Configuration", "Ladder", "climb_down", "is_near", "pinned_atom", "spread"]
 
 _ITERATIONS = 30
 _REJECTIONS = 6
@@ -365,6 +365,11 @@ def _root(value: int, n: int) -> float:
     )
 
 
+def is_near(slope: float, r: float) -> bool:
+    """Whether an exponent can be seen in a local one: it is within a tenth."""
+    return abs(slope - r) <= 0.1 * r
+
+
 def climb_down(
     point: Point,
     cells: Sequence[int],
@@ -374,6 +379,7 @@ def climb_down(
     until: float,
     iterations: int = _ITERATIONS,
     only: frozenset[str] | None = None,
+    until_exponent: float | None = None,
 ) -> Ladder | None:
     """Minima at decreasing deviations of one coordinate of one fitted atom.
 
@@ -395,6 +401,8 @@ def climb_down(
         Steps at each deviation, at most.
     only : frozenset of str, optional
         Blocks that move, in cells of several atoms alone; all by default.
+    until_exponent : float, optional
+        Deviations end where the local exponent is near this one, see `is_near`.
     """
     problem = _Problem(point, cells, only)
     i, parameter = pin
@@ -410,6 +418,10 @@ def climb_down(
         values.append(at)
         distances.append(distance)
         moves.append(_moves(point, at))
+        if until_exponent is not None and len(held) > 1:
+            slope = math.log(distances[-1] / distances[-2]) / math.log(held[-1] / held[-2])
+            if is_near(slope, until_exponent):
+                break
     if at is None or not values:
         return None
     return Ladder(parameter, held, distances, moves, values[-1], _least_share(values[-1]))

@@ -25,6 +25,7 @@ from moestat.theory.exponents._work import (
     Rate,
     Work,
     exponent_of,
+    inexactness,
     with_sizes,
     zero_at,
 )
@@ -55,7 +56,7 @@ def one_cell(work: Work, size: int, j: int, blocks: Sequence[str]) -> dict[str, 
         if block in rates:
             continue
         if heat in rates and block == work.family.likelihood.channels[-1].intercept:
-            rates[block] = _beside_heat(work, size, block, heat)
+            rates[block] = _beside_heat(work, size, block, heat, rates[heat].n_seen)
         else:
             rates[block] = _beside(work, size, j, block, ladders, len(ladders) < len(ways))
     return rates
@@ -94,12 +95,13 @@ def _along(
     return rate if ladder is None else with_sizes(rate, ladder), ladder
 
 
-def _beside_heat(work: Work, size: int, block: str, heat: str) -> Rate:
+def _beside_heat(work: Work, size: int, block: str, heat: str, n_seen: float) -> Rate:
     """The exponent of the variances, which move with the square of the intercepts."""
     found = work.found
     reason = f"{heat_text(found.family, heat)}: it moves with the square of {heat}"
     more = not are_distinct(found.family, found.theta)
-    return Rate(block, str(size), max(2.0, float(size)), PROVED, reason, at_least=more)
+    r = max(2.0, float(size))
+    return Rate(block, str(size), r, PROVED, reason, at_least=more, n_seen=n_seen)
 
 
 def _beside(
@@ -110,7 +112,7 @@ def _beside(
     r, how = 2.0, "opposite displacements"
     for other in ladders:
         power = other.powers().get(block)
-        value = _tidy(other.exponent / power) if power and exponent_of(other)[1] else None
+        value = _quotient(other, power) if power and exponent_of(other)[1] else None
         if value is not None and value > r:
             r, how = value, f"on the way of {other.pinned.block}"
     if ladder is not None:
@@ -185,7 +187,7 @@ def mass_row(work: Work, cell: str, rates: Sequence[Rate]) -> None:
     for at, _, ladder in found.ladders:
         for name, power in ladder.powers().items():
             if at == cell and name.endswith("cell of one") and exponent_of(ladder)[1]:
-                value = _tidy(ladder.exponent / power) if power > 0.3 else None
+                value = _quotient(ladder, power) if power > 0.3 else None
                 r = max(r, value or r)
     found.rows.append(
         Rate("mass", cell, r, SEARCHED, "cells of one move no more on the ways found")
@@ -193,19 +195,28 @@ def mass_row(work: Work, cell: str, rates: Sequence[Rate]) -> None:
 
 
 def worst(rates: Sequence[Rate]) -> Rate:
-    """The slowest of the answers that cells of different true atoms have for a block."""
-    return max(rates, key=_badness)
+    """The slowest of the answers that cells of different true atoms have for a block.
+
+    With the largest sample sizes of those that are as slow, unknown if one of them is.
+    """
+    slowest = max(rates, key=_badness)
+    same = [rate for rate in rates if _badness(rate) == _badness(slowest)]
+    n_for, n_seen = (float(np.max([getattr(r, n) for r in same])) for n in ("n_for", "n_seen"))
+    return replace(slowest, n_for=n_for, n_seen=n_seen)
 
 
 def _badness(rate: Rate) -> tuple[bool, float, bool]:
     return math.isnan(rate.r), rate.r, rate.at_least
 
 
-def _tidy(value: float) -> float | None:
-    """A quotient of exponents as a short fraction, None where it is none."""
-    choices = [round(value * n) / n for n in (1, 2, 3)]
-    best = min(choices, key=lambda each: abs(each - value))
-    return best if abs(best - value) < 0.04 else None
+def _quotient(ladder: Ladder, power: float) -> float | None:
+    """Exponent over the power of a block as a fraction of halves or thirds; None far from any.
+
+    Such numbers are a sixth or more apart, so that half of that must be above the inexactness.
+    """
+    value = ladder.exponent / power
+    best = min(round(2.0 * value) / 2.0, round(3.0 * value) / 3.0, key=lambda one: abs(one - value))
+    return best if abs(best - value) <= min(value * inexactness(ladder), 1.0 / 12.0) else None
 
 
 def inherit(found: Analysis, cell: str) -> None:
