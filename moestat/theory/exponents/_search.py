@@ -105,7 +105,8 @@ class Ladder:
     """Root mean square of the relative change at the samples."""
     moves: list[dict[str, float]]
     """Largest deviation of each block of cells of several atoms, at each of them."""
-    last: Configuration = field(repr=False)
+    steps: list[Configuration] = field(repr=False)
+    """The fitted atoms at each deviation."""
     shares: float = 1.0
     """Least share of an atom in its cell."""
 
@@ -424,7 +425,7 @@ def climb_down(
                 break
     if at is None or not values:
         return None
-    return Ladder(parameter, held, distances, moves, values[-1], _least_share(values[-1]))
+    return Ladder(parameter, held, distances, moves, values, _least_share(values[-1]))
 
 
 def _shrunk(point: Point, at: Configuration, factor: float) -> Configuration:
