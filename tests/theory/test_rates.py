@@ -17,12 +17,14 @@ from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
 from moestat.model.members import Channel, Gate, Units
 from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._distance import _packed, hellinger_to
 from moestat.theory.exponents._family import rows_needed
+from moestat.theory.exponents._orders import nodes_apart
 from moestat.theory.exponents._point import Point, draw_samples
 from moestat.theory.exponents._search import Ladder, climb_down, pinned_atom, spread
 from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats
 from moestat.theory.exponents._strata import exponents_by_derivatives
-from moestat.theory.exponents._work import exponent_of
+from moestat.theory.exponents._work import LADDER, exponent_of, search_point
 from moestat.theory.exponents.certificates import certificates_of
 
 CHECKER = Path(__file__).parents[2] / "docs" / "theory" / "check_certificates.py"
@@ -82,15 +84,21 @@ def test_first_derivatives_are_those_of_the_density():
 
 def test_gaussian_lines_have_the_exponents_of_the_theorem():
     family, blocks = lines()
-    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=8)
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0)
     assert [found.rate(name).r for name in ("mass", "beta1", "a", "b", "nu")] == [1.0] * 5
     intercepts = found.rate("b", 2)
     assert (intercepts.r, intercepts.status) == (4.0, "proved")
     assert found.rate("nu", 2).r == 2.0
-    searched = [
-        ladder for cell, block, ladder in found.analysis.ladders if (cell, block) == ("2", "b")
-    ]
-    assert searched[0].exponent == pytest.approx(4.0, abs=0.05)
+    cells = [0, 0, 1]
+    few = search_point(found.analysis, cells)
+    pin = 0, next(p for p in few.parameters if (p.atom, p.block) == (0, "b"))
+
+    def start(h):
+        return nodes_apart(few, cells, 0, "b", h)
+
+    ladder = climb_down(few, cells, start, pin, LADDER, math.inf)
+    assert ladder is not None
+    assert ladder.exponent == pytest.approx(4.0, abs=0.05)
 
 
 def test_classes_in_general_position_are_certified():
@@ -380,13 +388,30 @@ def test_two_points_bound_the_error_of_a_mean():
 
 def test_two_points_of_a_cell_have_the_hellinger_distance_that_is_said():
     family, blocks = lines()
-    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=60)
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0)
     bound = found.lower_bound("b", 2)
     assert bound is not None
     assert bound.r == 4.0
-    (ladder,) = [
-        each for cell, block, each in found.analysis.ladders if (cell, block) == ("2", "b")
-    ][:1]
-    # The root mean square of the relative change is 8^(1/2) times the distance, on few samples.
-    ratio = ladder.distances[1] / ladder.deviations[1] ** 4 / bound.hellinger
-    assert 1.5 < ratio < 5.0
+    cells = [0, 0, 1]
+    pair = nodes_apart(search_point(found.analysis, cells), cells, 0, "b", 0.1)
+    distance = hellinger_to(family, found.truth, WIDE, pair)
+    fitted = family.with_experts(3)
+    theta = _packed(family, fitted, found.truth, pair)
+    nodes = {"design": WIDE, "n_nodes": 64}
+    known = moestat.hellinger(fitted, theta, family, found.truth, **nodes).value
+    # The mean over x of the distance, where ours is the root of the mean square.
+    assert known <= distance < 2.0 * known
+    # The pair of the other atom may be nearer.
+    assert bound.hellinger <= distance / 0.1**4
+
+
+def test_opposite_displacements_bound_what_is_certified_without_a_search():
+    family = moestat.family("gaussian", gate="competition-free", n_experts=2)
+    blocks = {"c": [0.4, 0], "a": [2, -1.5], "b": [1, -1], "nu": [0.25, 0.16]}
+    found = moestat.theory.rates(family, blocks, 4, WIDE, seconds=0)
+    for name in ("a", "b", "nu"):
+        of_two = found.lower_bound(name, 2)
+        assert of_two is not None
+        assert of_two.r == 2.0
+        for cell in (3, "2, 2"):
+            assert found.lower_bound(name, cell).constant == of_two.constant

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from moestat.base.types import FloatArray
 from moestat.model.family import Family
-from moestat.theory.explorer._nodes import make_nodes
+from moestat.theory.exponents._distance import IN_FLOATS, hellinger_to
+from moestat.theory.exponents._family import heat_block
+from moestat.theory.exponents._orders import nodes_apart
 from moestat.theory.exponents._search import Configuration, Ladder, is_near
-from moestat.theory.exponents._series import to_floats
-from moestat.theory.exponents._work import Analysis, Rate
+from moestat.theory.exponents._series import fixed
+from moestat.theory.exponents._work import PROVED, Analysis, Rate, search_point
 
 __all__ = ["LowerBound", "lower_bound"]
 
-_NODES = 48
-"""Inputs at which the Hellinger distance is taken: the functions are smooth among them."""
-_IN_FLOATS = 1e-11
-"""Below this distance, rounding of float64 is more than a thousandth of it."""
+_OPPOSITE, _NODES = 1e-2, 1e-1
+"""Deviations of the pairs that need no search: the distance is of its order there, and in reach of
+float64."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,60 @@ def lower_bound(found: Analysis, row: Rate) -> LowerBound | None:
             return None
         # The error of size s along the worst direction has H^2 = s^2 / (8 v), v = .01 n_for.
         return _bound(row, 1.0, 1.0 / math.sqrt(0.08 * row.n_for))
-    best: LowerBound | None = None
-    for cell, block, ladder in found.ladders:
-        if block != row.block or cell not in (row.cell, "2"):
+    bounds = [
+        _of_ladder(found, row, ladder)
+        for cell, block, ladder in found.ladders
+        if block == row.block and cell in (row.cell, "2")
+    ]
+    bounds += list(_of_opposites(found, row)) if row.r == 2.0 else []
+    bounds += list(_of_quadrature(found, row)) if row.status == PROVED else []
+    return max((b for b in bounds if b is not None), key=lambda b: b.constant, default=None)
+
+
+def _of_opposites(found: Analysis, row: Rate) -> Iterator[LowerBound]:
+    """Two opposite displacements in a cell, and first derivatives that make up for them."""
+    for atoms, moments in found.second.items():
+        least = moments.cheapest(row.block) if len(atoms) == 1 else None
+        if least is None or found.first is None:
             continue
-        one = _of_ladder(found, row, ladder)
-        if one is not None and (best is None or (one.r, one.constant) > (best.r, best.constant)):
-            best = one
-    return best
+        (j,), v, h = atoms, least[1], _OPPOSITE
+        cells = _cells(found.family, 2, j)
+        point = search_point(found, cells)
+        values = [point.values.copy() for _ in cells]
+        for p, step in zip(moments.parameters, v, strict=True):
+            for i, sign in enumerate((1.0, -1.0)):
+                values[i][p.position] += fixed(sign * h * float(step))
+        masses: dict[int, int] = {}
+        for p, step in zip(found.first.parameters, moments.made_up(v), strict=True):
+            change = fixed(h * h * float(step))
+            if isinstance(p, int):
+                masses[p] = change
+                continue
+            for own, cell in zip(values, cells, strict=True):
+                if p.atom in (cell, -1):
+                    own[p.position] += change
+        yield from _of_pair(found, row, Configuration(cells, values, [0] * len(cells), masses), h)
+
+
+def _of_quadrature(found: Analysis, row: Rate) -> Iterator[LowerBound]:
+    """Intercepts at Gauss-Hermite nodes, which match the moments of one normal atom."""
+    family, size = found.family, int(row.cell.split(",")[0])
+    if row.block != heat_block(family) or row.r != 2.0 * size:
+        return
+    for j in range(family.n_experts):
+        cells = _cells(family, size, j)
+        point = search_point(found, cells)
+        yield from _of_pair(found, row, nodes_apart(point, cells, j, row.block, _NODES), _NODES)
+
+
+def _of_pair(found: Analysis, row: Rate, at: Configuration, h: float) -> Iterator[LowerBound]:
+    distance = hellinger_to(found.family, found.theta, found.design, at)
+    if IN_FLOATS < distance < 0.1:
+        yield _bound(row, row.r, distance / h**row.r)
+
+
+def _cells(family: Family, size: int, j: int) -> list[int]:
+    return [j] * size + [i for i in range(family.n_experts) if i != j]
 
 
 def _of_ladder(found: Analysis, row: Rate, ladder: Ladder) -> LowerBound | None:
@@ -73,8 +120,8 @@ def _of_ladder(found: Analysis, row: Rate, ladder: Ladder) -> LowerBound | None:
     for slope, h, step in reversed(pairs):
         if not is_near(slope, row.r):
             continue
-        distance = _hellinger(found, step)
-        if distance > _IN_FLOATS:
+        distance = hellinger_to(found.family, found.theta, found.design, step)
+        if distance > IN_FLOATS:
             return _bound(row, row.r, distance / h**row.r)
     return None
 
@@ -83,41 +130,3 @@ def _bound(row: Rate, r: float, C: float) -> LowerBound:
     x = np.geomspace(1e-4, 1.0, 400)
     value = 0.25 * (x / C**2) ** (0.5 / r) * (1.0 - np.sqrt(-np.expm1(-2.0 * x)))
     return LowerBound(row.block, row.cell, r, float(value.max()), C)
-
-
-def _hellinger(found: Analysis, at: Configuration) -> float:
-    """Between the truth and some fitted atoms; of functions with noise of variance 1, its limit."""
-    family = found.family
-    fitted = family.with_experts(len(at.cells))
-    theta = _packed(family, fitted, found.theta, at)
-    nodes = make_nodes(family, found.theta, found.design, _NODES)
-    X = nodes.X.T
-    if family.is_regression:
-        gap = fitted.regression(theta, X)[0] - family.regression(found.theta, X)[0]
-        return float(np.sqrt(nodes.mass @ gap[: nodes.mass.size] ** 2 / 8.0))
-    y = family.likelihood.decode(nodes.y)
-    own = family.log_density(found.theta, X, y)
-    half = np.expm1(0.5 * (fitted.log_density(theta, X, y) - own))
-    weight = nodes.mass[nodes.owner] * nodes.weight * np.exp(own)
-    return float(np.sqrt(0.5 * np.sum(weight * half**2)))
-
-
-def _packed(family: Family, fitted: Family, truth: FloatArray, at: Configuration) -> FloatArray:
-    """The fitted atoms as packed parameters, references at their values."""
-    theta = np.zeros(fitted.n_params)
-    mass = family.gate.mass if family.gate.normalised else None
-    logs = to_floats(np.array(at.logs(), dtype=object)) if mass else np.zeros(len(at.cells))
-    for i, (j, values) in enumerate(zip(at.cells, at.values, strict=True)):
-        numbers = to_floats(values)
-        for c, channel in enumerate(family.channels):
-            width = int(family.width[c])
-            own = int(family.index[j, c]) + np.arange(width)
-            new = int(fitted.index[i, c]) + np.arange(width)
-            theta[new] = numbers[own]
-            if c < family.layout[0] and channel.intercept == mass:
-                theta[new[0]] = truth[own[0]] + logs[i]
-    for name in family.gate.translations:
-        if name in fitted.blocks:
-            at_block = np.reshape(fitted.blocks[name], (len(at.cells), -1))
-            theta[at_block] -= theta[at_block[-1]]
-    return theta

@@ -21,7 +21,7 @@ from moestat.theory.exponents._search import (
 from moestat.theory.exponents._series import fixed
 from moestat.theory.exponents._work import LADDER, SIZES, Rate, Work, search_point, with_sizes
 
-__all__ = ["search", "sizes_by_search"]
+__all__ = ["nodes_apart", "search", "sizes_by_search"]
 
 
 def search(
@@ -49,7 +49,7 @@ def search(
 
         def start(h: float, seed: int = seed) -> Configuration:
             if heat:
-                return _hermite(few, cells, j, block, h)
+                return nodes_apart(few, cells, j, block, h)
             return spread(few, cells, directions, h, seed, pin)
 
         one = climb_down(few, cells, start, pin, ladder, work.until)
@@ -71,7 +71,7 @@ def search(
     return best
 
 
-def _hermite(point: Point, cells: Sequence[int], j: int, block: str, h: float) -> Configuration:
+def nodes_apart(point: Point, cells: Sequence[int], j: int, block: str, h: float) -> Configuration:
     """Gauss-Hermite nodes as intercepts, their weights, and variances that make up for them."""
     mine = [i for i, cell in enumerate(cells) if cell == j]
     nodes, weights = np.polynomial.hermite_e.hermegauss(len(mine))
@@ -122,4 +122,4 @@ def sizes_by_search(work: Work, size: int, j: int, rates: dict[str, Rate]) -> No
         )
         if ladder is not None and len(ladder.distances) > 1:
             found.ladders.append((str(size), block, ladder))
-            rates[block] = with_sizes(rate, ladder)
+            rates[block] = with_sizes(rate, ladder, work.found)

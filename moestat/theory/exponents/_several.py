@@ -92,7 +92,7 @@ def _along(
         reason = f"{text}; d ~ ε^{ladder.exponent:.3g} at 96 digits"
         more = not settled or r < 4.0
         rate = Rate(block, cell, max(r, 4.0), SEARCHED, reason, at_least=more)
-    return rate if ladder is None else with_sizes(rate, ladder), ladder
+    return rate if ladder is None else with_sizes(rate, ladder, work.found), ladder
 
 
 def _beside_heat(work: Work, size: int, block: str, heat: str, n_seen: float) -> Rate:
@@ -122,7 +122,7 @@ def _beside(
             r, how = own, "searched with this block held"
     reason = f"no relation holds its square; {how}: d ~ ε^{r:g}"
     rate = Rate(block, str(size), r, SEARCHED, reason, at_least=ladder is None or unsure)
-    return rate if ladder is None else with_sizes(rate, ladder)
+    return rate if ladder is None else with_sizes(rate, ladder, work.found)
 
 
 def pairs(work: Work) -> None:

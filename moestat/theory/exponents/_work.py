@@ -10,6 +10,7 @@ from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.theory.exponents._cells import FirstOrder, Moments
+from moestat.theory.exponents._distance import hellinger_of
 from moestat.theory.exponents._point import Point, draw_samples
 from moestat.theory.exponents._search import Ladder, is_near
 
@@ -166,16 +167,9 @@ def search_point(found: Analysis, cells: Sequence[int]) -> Point:
     return Point(family, found.theta, draw_samples(family, found.theta, found.design, rows, seed=1))
 
 
-def with_sizes(rate: Rate, ladder: Ladder) -> Rate:
+def with_sizes(rate: Rate, ladder: Ladder, found: Analysis) -> Rate:
     """The rate with sample sizes from a ladder, whose first deviation is .1."""
-
-    def n(distance: float) -> float:
-        # The relative change has mean square chi^2, about 8 h^2 near the truth.
-        return 4.0 / distance**2
-
-    seen = math.nan
-    for slope, distance in zip(ladder.slopes, ladder.distances, strict=False):
-        if is_near(slope, rate.r):
-            seen = n(distance)
-            break
-    return replace(rate, n_for=n(ladder.distances[0]), n_seen=seen)
+    distances = hellinger_of(found.family, found.theta, found.design, ladder)
+    sizes = [0.5 / distance**2 for distance in distances]
+    seen = [n for slope, n in zip(ladder.slopes, sizes, strict=False) if is_near(slope, rate.r)]
+    return replace(rate, n_for=sizes[0], n_seen=seen[0] if seen else math.nan)
