@@ -30,7 +30,7 @@ from moestat.sweep.store.store import open_store
 
 RESULTS = "own_gates_confirmed.json"
 _SIZES = "n = { start = 1e11, stop = 1e14, num = 3 }"
-_REPLICATES = "replicates = 40"
+_REPLICATES = "replicates = 30"
 _SEEN = 1e11
 """A block is expected to agree if its exponent can be seen from the first size on."""
 
