@@ -97,6 +97,9 @@ class _Attached(torch.autograd.Function):
         return gradients[0], torch.zeros_like(ctx.like)
 
 
+_is_exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+"""PyTorch 2.6 has one function for both, so that compiled code leaves no `last` there."""
+
 _MOST_PENDING = 1024
 """Passes whose auxiliary losses wait to be taken, at most: each holds the graph of its pass."""
 
@@ -327,7 +330,7 @@ class SMoE(nn.Module):
         if self.trace is not None:
             with torch.no_grad():
                 self.trace.append((self.decide(rows, ids), self.competition(rows)))
-        if not torch.compiler.is_exporting():
+        if not _is_exporting():
             scores, chosen = decision.scores.detach(), decision.chosen
             terms = {name: loss.detach() for name, loss in losses.items()} if self.training else {}
             self.last = Pass(scores, chosen, load_of(chosen, scores), terms)
