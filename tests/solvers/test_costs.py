@@ -23,7 +23,7 @@ from moestat.solvers import (
     MomentNewton,
     MomentSquares,
     Newton,
-    Search,
+    PieceSearch,
 )
 from tests.kinds import each_run
 
@@ -133,7 +133,7 @@ CASES = {
     "moment-squares": (lambda: functions("gelu", 1e12, 1, MomentSquares(), 0.1), 91.0),
     "kinks": (lambda: kinked(3000, Newton()), 30.0),
     "kinks in moments": (lambda: kinked(5000, MomentNewton()), 27.0),
-    "search": (lambda: jumps(400, Search()), 1985.0),
+    "search": (lambda: jumps(400, PieceSearch()), 1985.0),
 }
 
 # EM stops at a relative change, short of the maximum.
