@@ -1,4 +1,4 @@
-"""Which modules pytest collects where an extra is not installed; figures are closed."""
+"""Which modules pytest collects, and which tests each run has; figures are closed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+
+from tests.parts import mark_the_rest
 
 collect_ignore = [] if find_spec("torch") else ["moestat/networks/smoe"]
 
@@ -16,3 +18,9 @@ def _close_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Before marks are looked at: most cells of a test run with ``pytest -m thorough``."""
+    mark_the_rest(items)

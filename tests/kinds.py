@@ -162,14 +162,24 @@ def random_response(family, rng, n):
 
 
 def each_run(
-    cases: Iterable[Any], chosen: Iterable[Any], name: Callable[[Any], str] = str
+    cases: Iterable[Any],
+    chosen: Iterable[Any],
+    name: Callable[[Any], str] = str,
+    first: Iterable[str] | None = None,
 ) -> list[Any]:
-    """Cases as parameters of a test: the chosen ones in each run, the others are slow."""
+    """Cases as parameters of a test: the chosen ones in each run, the others are slow.
+
+    With `first` only those of these names are in each run, and the other chosen ones are thorough.
+    """
     always = list(chosen)
-    return [
-        pytest.param(case, id=name(case), marks=[] if case in always else [pytest.mark.slow])
-        for case in cases
-    ]
+    names = [name(case) for case in always] if first is None else list(first)
+
+    def marks(case: Any) -> list[pytest.MarkDecorator]:
+        if case not in always:
+            return [pytest.mark.slow]
+        return [] if name(case) in names else [pytest.mark.thorough]
+
+    return [pytest.param(case, id=name(case), marks=marks(case)) for case in cases]
 
 
 def pairs(rows: Iterable[str], columns: Iterable[str]) -> list[Any]:

@@ -312,7 +312,11 @@ def main() -> int:
     mutants = Mutants(
         options.number, options.seed, options.seconds, options.log, tuple(options.only)
     )
-    return int(pytest.main(["-q", "-s", "-p", "no:cacheprovider", *options.tests], [mutants]))
+    return int(
+        pytest.main(
+            ["-q", "-s", "-p", "no:cacheprovider", "-m", "not slow", *options.tests], [mutants]
+        )
+    )
 
 
 if __name__ == "__main__":

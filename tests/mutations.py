@@ -194,7 +194,10 @@ def tests_notice(module: str) -> str:
     files = [path for path in sorted(folder.glob("test_*.py")) if stem in path.stem]
     if "merging_atoms" in module:
         files = [folder / "test_moment_newton.py"]
-    if not files or pytest.main(["-x", "-q", "--no-header", *map(str, files)]) == 0:
+    if (
+        not files
+        or pytest.main(["-x", "-q", "--no-header", "-m", "not slow", *map(str, files)]) == 0
+    ):
         return ""
     return f"a test of {files[0].name}"
 

@@ -25,6 +25,7 @@ def _ran(name: str, where: str) -> bool:
     return where in CONFIG[name] and name != "cuda"
 
 
+@pytest.mark.thorough
 def test_the_list_fits_a_terminal():
     assert max(map(len, listed().splitlines())) <= 80
 

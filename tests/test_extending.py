@@ -109,6 +109,7 @@ starts = { truth = 1, noise = 0.1 }
 """
 
 
+@pytest.mark.thorough
 def test_members_of_a_package_work_on_the_command_line(extended, tmp_path):
     path, store = tmp_path / "own.toml", tmp_path / "own.sqlite"
     path.write_text(SPEC)
@@ -118,6 +119,7 @@ def test_members_of_a_package_work_on_the_command_line(extended, tmp_path):
     assert [curve["done"] for curve in told["curves"]] == [4]
 
 
+@pytest.mark.thorough
 def test_a_gate_that_is_not_registered(extended):
     """It is fitted as it is; what needs its name says so."""
     program = """
@@ -181,6 +183,7 @@ print(json.dumps([*shown, wrong]))
 """
 
 
+@pytest.mark.thorough
 def test_a_kind_of_sweep_of_ones_own(tmp_path):
     """Run, shown, written, whatever the workers are; a wrong value is refused by its name."""
     (tmp_path / "middles.py").write_text(KIND)
@@ -203,6 +206,7 @@ def test_a_kind_of_sweep_of_ones_own(tmp_path):
 CONTRACTS = ["tests/test_contracts.py", "tests/kernels/test_derivatives.py"]
 
 
+@pytest.mark.thorough
 def test_contract_tests_take_the_members(extended):
     """Declaration, density, score, packing and every check of a loss."""
     chosen = "gate_declares or oracle or inverse or typical or sampler or quartic"
@@ -213,6 +217,8 @@ def test_contract_tests_take_the_members(extended):
         "-q",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "not slow",
         *CONTRACTS,
         "tests/metrics/losses/test_every_loss.py",
         "-k",
@@ -225,4 +231,4 @@ def test_contract_tests_take_the_members(extended):
 def test_all_contract_tests_take_the_members(extended):
     """The same with Hessians, symmetries and fits by every solver."""
     chosen = ["-k", "hyperbolic or rayleigh or generalised or saturating"]
-    run(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *CONTRACTS)
+    run(extended, "-m", "pytest", "-q", "-m", "not slow", *chosen, *CONTRACTS)

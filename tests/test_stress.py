@@ -26,6 +26,7 @@ def assert_same(found, expected, rest=1e-10):
         np.testing.assert_allclose(one[1:], other[1:], rtol=rest, atol=rest)
 
 
+@pytest.mark.thorough
 def test_eight_threads_at_once(expected):
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: numbers(), range(8)):
@@ -45,6 +46,7 @@ def test_a_fork_after_a_fit(expected):
             assert_same(found, expected)
 
 
+@pytest.mark.thorough
 def test_workers_of_loky(expected):
     joblib = pytest.importorskip("joblib")
     found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(numbers)() for _ in range(2))

@@ -70,6 +70,7 @@ def test_kill_9_and_again_gives_the_numbers_of_an_undisturbed_run(start, longer_
     assert {value["status"] for value in expected.values()} == {"done"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("executor", "number", "code"),
     [
@@ -114,6 +115,7 @@ def test_the_third_ctrl_c_ends_it_at_once(start, tmp_path):
     assert "Traceback" not in errors
 
 
+@pytest.mark.thorough
 def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_path):
     out = tmp_path / "busy.sqlite"
     first = start(out)
@@ -144,6 +146,7 @@ def test_a_second_runner_is_refused_and_status_tells_of_the_first(start, tmp_pat
     wait_until(lambda: count(out) == CELLS, 120)
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_up_stops_the_run_and_keeps_its_results(start, longer_spec, tmp_path):
     import resource
 

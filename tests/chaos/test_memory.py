@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.chaos.memory import __name__ as memory
 
 
+@pytest.mark.thorough
 def test_losses_and_distances_are_the_same_on_poisoned_memory():
     environment = os.environ | {"MALLOC_ARENA_MAX": "1", "MALLOC_PERTURB_": "165"}
     done = subprocess.run(

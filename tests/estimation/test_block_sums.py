@@ -7,6 +7,7 @@ from moestat.estimation.rows.sums import added, sum_in_tree, sum_on_workers
 from moestat.solvers.problem import ValueGradient
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 73, 600])
 def test_the_tree_is_the_same_wherever_it_is_added(count):
     delayed = pytest.importorskip("dask.delayed").delayed

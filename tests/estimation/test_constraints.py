@@ -164,6 +164,7 @@ def test_a_known_wide_expert_takes_the_noise():
     assert abs(result.responsibilities[:, 0].mean() - 0.1) < 0.04
 
 
+@pytest.mark.thorough
 def test_equal_coefficients_are_one_parameter_of_informations():
     """Score tests, sample sizes and spectra, as the errors of the fit; also of a shared gate."""
     rng = np.random.default_rng(0)

@@ -148,6 +148,7 @@ def test_modes_have_a_probability_of_their_own():
     assert agreeing >= 3
 
 
+@pytest.mark.thorough
 def test_a_fit_warns_by_its_probability():
     """Over seeds: calls on a likelihood with many maxima warn, and those with one do not."""
     told = []

@@ -210,6 +210,7 @@ def test_a_narrow_line_among_others_is_found():
     assert np.mean(found) >= 0.9
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
 @pytest.mark.parametrize(
     ("name", "inputs", "response", "best"),

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import moestat
+from tests.kinds import each_run
 from tests.laws import questions
 
 pytest.importorskip("pyarrow")
@@ -126,7 +127,7 @@ def answered(ask, case, result):
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["fitted", "loaded"])
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", each_run(QUESTIONS, QUESTIONS, first=[*QUESTIONS][::4]))
 def test_a_source_answers_as_memory_does_or_says_where_the_rows_are(question, stored, fits, rows):
     failed = []
     for name in CASES:

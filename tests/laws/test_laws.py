@@ -1,4 +1,7 @@
-"""Every law for every case: a fixed part in each run, all with ``pytest -m slow tests/laws``."""
+"""Every law for every case: a case of each member in each run, more with ``pytest -m thorough``.
+
+``pytest -m slow tests/laws`` has all cases.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.laws.cases import CASES, EACH_RUN, SOME, part
+from tests.laws.cases import CASES, EACH_RUN, SOME, one_of_each, part
 from tests.laws.every import LAWS, comparisons, doubts, entries, restricted, tables
 from tests.laws.laws import FAILS, judge
 
@@ -18,6 +21,15 @@ ENTRIES = [n for n, law in LAWS.items() if law.__module__ in _HEAVY]
 
 FITS = [n for n in LAWS if n not in ENTRIES]
 SOME_ENTRIES = part(SOME, 60)
+FIRST = one_of_each(CASES)[::4]
+"""Cases of each run: every law for one case of each fourth member."""
+FIRST_ENTRIES = SOME_ENTRIES[:2]
+
+
+def parts_of(cases, first):
+    """Cases as parameters: those of each run, and the others, which are thorough."""
+    marks = [[] if case in first else [pytest.mark.thorough] for case in cases]
+    return [pytest.param(c, id=str(c), marks=m) for c, m in zip(cases, marks, strict=True)]
 
 
 def check(case, laws=(*LAWS,)):
@@ -31,12 +43,12 @@ def check(case, laws=(*LAWS,)):
     assert not failed, f"{case}\n" + "\n".join(dict.fromkeys(failed))
 
 
-@pytest.mark.parametrize("case", EACH_RUN, ids=str)
+@pytest.mark.parametrize("case", parts_of(EACH_RUN, FIRST))
 def test_laws_hold_or_are_refused_in_a_sentence(case):
     check(case, FITS)
 
 
-@pytest.mark.parametrize("case", SOME_ENTRIES, ids=str)
+@pytest.mark.parametrize("case", parts_of(SOME_ENTRIES, FIRST_ENTRIES))
 def test_laws_hold_for_other_entry_points(case):
     check(case, ENTRIES)
 

@@ -207,7 +207,7 @@ def _without_groups(result):
     return replace(result, data=replace(result.data, groups=None))
 
 
-@pytest.mark.parametrize("mutation", each_run(MUTATIONS, [*MUTATIONS][::3]))
+@pytest.mark.parametrize("mutation", each_run(MUTATIONS, [*MUTATIONS][::3], first=[*MUTATIONS][:1]))
 def test_a_law_sees_it(mutation, monkeypatch):
     (place, name, changed), case = MUTATIONS[mutation]
     _fitted.cache_clear()

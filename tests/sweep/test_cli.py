@@ -71,6 +71,7 @@ def test_run_ends_with_table_figures_and_progress(tmp_path, spec_file, monkeypat
     assert invoke("run", spec_file, "--executor", "serial").stdout == result.stdout
 
 
+@pytest.mark.thorough
 def test_nothing_to_compute_needs_nothing_that_computes(tmp_path, spec_file):
     """First answers come at once: no statistics, no figures, no optimiser is imported."""
     out = tmp_path / "small.sqlite"
@@ -97,6 +98,7 @@ for arguments in {commands}:
     assert loaded == ["loaded: 0 []"] * len(commands), (done.stdout, done.stderr)
 
 
+@pytest.mark.thorough
 def test_limit_cells(tmp_path, spec_file):
     out = tmp_path / "b.sqlite"
     arguments = ("run", spec_file, "--out", out, "--executor", "serial", "--limit-cells", 5)
@@ -181,6 +183,7 @@ def test_no_rate_from_one_size(fill):
     assert newton["note"] == "estimates at 1 of the 2 or more sample sizes it takes"
 
 
+@pytest.mark.thorough
 def test_plot(fill, tmp_path):
     out = tmp_path / "figure.pdf"
     assert invoke("plot", fill(), "--out", out).exit_code == 0
@@ -342,6 +345,7 @@ def test_every_command_has_an_example_and_json(name):
     assert "--json" in text
 
 
+@pytest.mark.thorough
 def test_json_everywhere(fill, tmp_path):
     fill(always_fails, limit=2)
     store = fill()  # goes on
@@ -424,6 +428,7 @@ def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeyp
     assert "in broken" in caplog.text  # the traceback
 
 
+@pytest.mark.thorough
 def test_shares_are_disjoint_and_merge_to_the_whole(spec_file, tmp_path, monkeypatch):
     monkeypatch.setattr("moestat.sweep.run.cell.run_cell", exact_rate)
     stores = []
@@ -440,6 +445,7 @@ def test_shares_are_disjoint_and_merge_to_the_whole(spec_file, tmp_path, monkeyp
     assert "--share must be I/N with 1 <= I <= N, such as 1/3, got '3/2'" in refused.stderr
 
 
+@pytest.mark.thorough
 def test_an_edited_spec_is_refused_and_extended_on_request(spec_file, fill):
     path = fill()
     spec_file.write_text(spec_file.read_text().replace("replicates = 3", "replicates = 4"))

@@ -134,6 +134,7 @@ def test_a_second_pass_takes_an_estimate_s_place_only_if_it_is_higher():
     assert min(gains) >= 0.0
 
 
+@pytest.mark.thorough
 def test_run_confirm_runs_the_cells_in_doubt_once_and_says_what_it_did(tmp_path):
     spec, path = tmp_path / "over.toml", tmp_path / "over.sqlite"
     spec.write_text(SIZES)

@@ -81,11 +81,13 @@ def test_a_deadly_task_is_given_up_and_the_others_run_again(address, tmp_path):
     assert len(list(tmp_path.glob("3-*"))) > 1
 
 
+@pytest.mark.thorough
 def test_workers_that_cannot_run_cells_are_reported(address):
     with pytest.raises(SweepError, match=r"cannot run cells \(ImportError: no module named moe"):
         list(dask_executor(address).run(cannot, range(3), 1))
 
 
+@pytest.mark.thorough
 def test_a_cluster_of_its_own_gives_the_numbers_of_any_executor(tmp_path, spec):
     stores = []
     for name in ("serial", "dask"):
@@ -177,6 +179,7 @@ def test_without_dask_the_message_says_what_to_install(monkeypatch):
         list(EXECUTORS["dask"].run(describe, range(3), 1))
 
 
+@pytest.mark.thorough
 def test_the_other_executors_need_no_dask():
     code = (
         "import sys; sys.modules['distributed'] = None; sys.modules['dask'] = None;"

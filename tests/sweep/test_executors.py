@@ -52,6 +52,7 @@ def test_process_runs_everything_elsewhere_on_one_thread(monkeypatch):
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
 
 
+@pytest.mark.thorough
 def test_a_deadly_task_is_tried_three_times_and_blamed_alone(tmp_path):
     results = list(EXECUTORS["process"].run(functools.partial(deadly, tmp_path), range(8), 2))
     lost = [result for result in results if isinstance(result, Lost)]
@@ -61,6 +62,7 @@ def test_a_deadly_task_is_tried_three_times_and_blamed_alone(tmp_path):
     assert len(list(tmp_path.glob("3-*"))) == 3
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_once_costs_nothing(tmp_path):
     results = list(EXECUTORS["process"].run(functools.partial(dies_once, tmp_path), range(6), 2))
     assert sorted(results) == list(range(6))
@@ -89,6 +91,7 @@ def test_lost_cells_are_stored_as_failed(tmp_path, spec):
         assert len(seen) == len(store.statuses()) == spec.n_cells
 
 
+@pytest.mark.thorough
 def test_numbers_do_not_depend_on_executor_workers_or_order(tmp_path, spec):
     stores = []
     for name, workers, order in (("serial", 1, 1), ("process", 1, 1), ("process", 2, -1)):

@@ -156,6 +156,14 @@ def name(cell):
     return ", ".join([*cell[:3], "training" if cell[3] else "evaluation"])
 
 
+PARTS = [
+    pytest.param(cell, id=name(cell), marks=[pytest.mark.thorough] * (cell[2] in COSTS))
+    for cell in CELLS
+    if in_each_run(cell)
+]
+"""Cells of each run, and those that compile, which are thorough."""
+
+
 @pytest.fixture(autouse=True)
 def draws_of_the_plain_layer():
     """Compiled code draws the noise of the plain layer."""
@@ -166,7 +174,7 @@ def draws_of_the_plain_layer():
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
-@pytest.mark.parametrize("cell", [c for c in CELLS if in_each_run(c)], ids=name)
+@pytest.mark.parametrize("cell", PARTS)
 def test_a_way_to_run_a_layer_changes_nothing(cell):
     check(*cell)
 

@@ -194,6 +194,7 @@ def test_the_router_in_full_precision_under_autocast():
         assert not torch.equal(layer.decide(rows(400)).chosen, plain)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.parametrize(
     ("kind", "backend"),

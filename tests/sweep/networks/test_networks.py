@@ -105,6 +105,7 @@ def test_identities_follow_what_the_numbers_depend_on():
         assert not set(identities(_changed(old, new)).values()) & set(before.values())
 
 
+@pytest.mark.thorough
 def test_a_cell_is_what_the_library_computes():
     spec = parse_spec(SPEC)
     cell = next(c for c in plan_cells(spec) if c.key == "CNN | n_experts=5 | replicate=0")
