@@ -19,3 +19,6 @@ W <- d(BodyWeight); W$Rat <- factor(as.character(W$Rat))
 f("BodyWeight", weight ~ Time + (1 + Time | Rat), W)
 R <- d(RatPupWeight); R$Litter <- factor(as.character(R$Litter))
 f("RatPupWeight", weight ~ sex + Lsize + (1 | Litter), R)
+# Nested groups: Pastes -123.997232931, deviations 1.095059609, 2.904077601, .823407552; ours are the
+# same to the last digit
+f("Pastes", strength ~ 1 + (1 | batch/cask), Pastes)

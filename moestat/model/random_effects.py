@@ -8,7 +8,7 @@ the data: slopes come first among the effects, the intercept is the last one, an
 inputs moves each column of L_i within itself.
 
 A row by itself has the distribution ``N(x' b_i, z' D_i z + nu_i)``; rows of a group are joined by
-`moestat.kernels.effects`.
+`moestat.kernels.effects`, those of nested groups by `moestat.kernels.quadrature`.
 
 Source: Laird and Ware (1982), Sec. 2; mixtures: Verbeke and Lesaffre (1996), Proust-Lima,
 Philipps and Liquet (2017), Sec. 2.
@@ -29,7 +29,17 @@ from moestat.compiler.math import exp, log
 from moestat.model.members import Channel, Likelihood, Units
 from moestat.model.reference import HALF_LOG_2PI
 
-__all__ = ["COVARIANCES", "RandomEffects", "draw_of_groups", "factors", "with_random_effects"]
+__all__ = [
+    "COVARIANCES",
+    "RandomEffects",
+    "channels_of",
+    "draw_of_groups",
+    "factors",
+    "has_shifts",
+    "options_of",
+    "read_effects",
+    "with_random_effects",
+]
 
 COVARIANCES = ("free", "diagonal")
 """Covariance matrices of the effects: any, or without correlations."""
@@ -47,8 +57,10 @@ class RandomEffects:
 
     features: tuple[int, ...]  # positions in phi = (1, x): those of inputs first, then 0 for 1
     diagonal: bool = False
-    # the likelihood given the effects, where their integral has no closed form
+    # the likelihood given the effects, where these are integrated out by a rule
     base: Likelihood | None = None
+    # the input by whose values the rows of a group share the first effect; all of them, if None
+    within: int | None = None
 
     @property
     def positions(self) -> IntArray:
@@ -132,42 +144,84 @@ def factors(effects: RandomEffects, theta: FloatArray, index: IntArray) -> Float
     return L
 
 
-def with_random_effects(gaussian: Likelihood, random: Any, covariance: Any) -> Likelihood:
-    """The Gaussian likelihood with random effects of some inputs, from 0, and of "1"."""
+def read_effects(
+    name: str, random: Any, covariance: Any, within: Any, most: int = _MOST
+) -> RandomEffects:
+    """The effects of some inputs, from 0, and of "1", with a covariance matrix of a kind.
+
+    With an input `within` they are an intercept of each group and one of each of its parts.
+    """
     if covariance not in COVARIANCES:
         raise ValueError(
-            f"gaussian: covariance must be one of {', '.join(COVARIANCES)}; got {short(covariance)}"
+            f"{name}: covariance must be one of {', '.join(COVARIANCES)}; got {short(covariance)}"
         )
     given: Sequence[Any] = list(random) if is_sequence(random) else []
     numbers = [f for f in given if f != "1"]
     valid = all(isinstance(f, (int, np.integer)) and not isinstance(f, bool) for f in numbers)
     if not given or not valid or min([0, *numbers]) < 0 or len(set(given)) < len(given):
         raise ValueError(
-            'gaussian: random must hold "1" for an intercept and positions of inputs, from 0, each'
+            f'{name}: random must hold "1" for an intercept and positions of inputs, from 0, each'
             f" once; got {short(random)}"
         )
-    if len(given) > _MOST:
-        raise ValueError(f"gaussian: at most {_MOST} random effects, got {len(given)}")
-    has_one = "1" in given
-    features = (*sorted(int(f) + 1 for f in numbers), *([0] if has_one else []))
-    effects = RandomEffects(features, covariance == "diagonal")
-    channels = tuple(
-        Channel(_INTERCEPT, _SLOPE, component=j, response=True, reads=effects.column(j))
-        for j in range(len(features))
+    if len(given) > most:
+        raise ValueError(f"{name}: at most {most} random effects, got {len(given)}")
+    if within is not None:
+        if given != ["1"]:
+            raise ValueError(
+                f"{name}: nested groups, such as (1 | school/class), have random intercepts and"
+                f" no random slopes; got {short(random)}"
+            )
+        if not isinstance(within, (int, np.integer)) or isinstance(within, bool) or within < 0:
+            raise ValueError(
+                f"{name}: within must be the position, from 0, of the input that has the parts of"
+                f" the groups; got {short(within)}"
+            )
+        return RandomEffects((0, 0), diagonal=True, within=int(within))
+    features = (*sorted(int(f) + 1 for f in numbers), *([0] if "1" in given else []))
+    return RandomEffects(features, covariance == "diagonal")
+
+
+def channels_of(effects: RandomEffects, response: bool) -> tuple[Channel, ...]:
+    """The columns of the factor, in units of the `response` or of a predictor."""
+    return tuple(
+        Channel(_INTERCEPT, _SLOPE, component=j, response=response, reads=effects.column(j))
+        for j in range(len(effects.features))
     )
-    inputs = ["1"] * has_one + [f - 1 for f in features if f]
-    # Without a free entry of 1 in each column a shift of the inputs leads out of the family.
-    shifts = not numbers or (has_one and not effects.diagonal)
+
+
+def options_of(effects: RandomEffects, covariance: object) -> dict[str, Any]:
+    """The options of a likelihood that have these effects."""
+    if effects.within is not None:
+        return {"random": ["1"], "covariance": covariance, "within": effects.within}
+    inputs = ["1"] * (0 in effects.features) + [f - 1 for f in effects.features if f]
+    return {"random": inputs, "covariance": covariance}
+
+
+def has_shifts(effects: RandomEffects) -> bool:
+    """Whether a shift of the inputs stays in the family.
+
+    Without a free entry of 1 in each column it leads out of the family.
+    """
+    return not any(effects.features) or (0 in effects.features and not effects.diagonal)
+
+
+def with_random_effects(
+    gaussian: Likelihood, random: Any, covariance: Any, within: Any = None
+) -> Likelihood:
+    """The Gaussian likelihood with random effects of some inputs, from 0, and of "1"."""
+    effects = read_effects("gaussian", random, covariance, within)
+    if effects.within is not None:
+        effects = replace(effects, base=gaussian)
     return replace(
         gaussian,
         block=block,
-        channels=(*gaussian.channels, *channels),
+        channels=(*gaussian.channels, *channels_of(effects, True)),
         reference=None,
         spread=spread,
         draw=draw,
         bounds={**gaussian.bounds, _INTERCEPT: (-1e3, 1e3), _SLOPE: (-1e3, 1e3)},
-        units=Units(shift_inputs=shifts, powers={"nu": 2.0, _INTERCEPT: 1.0}),
-        options={"random": inputs, "covariance": covariance},
+        units=Units(shift_inputs=has_shifts(effects), powers={"nu": 2.0, _INTERCEPT: 1.0}),
+        options=options_of(effects, covariance),
         effects=effects,
         source="Laird and Ware (1982), Sec. 2",
     )

@@ -1,8 +1,8 @@
-"""Counts and binary responses with a normal intercept of each group.
+"""Counts and binary responses with normal effects of each group.
 
-Given the effect ``u ~ N(0, lambda_i^2)`` of its group the rows have, within expert i, the
-distribution of the likelihood at the predictors ``x' b_i + u``; the density of a group is the
-integral over u, see `moestat.kernels.quadrature`.  A row by itself has that of a group of one row.
+Given the effects ``u ~ N(0, D_i)`` of its group the rows have, within expert i, the distribution of
+the likelihood at the predictors ``x' b_i + z' u``; the density of a group is the integral over u,
+see `moestat.kernels.quadrature`.  A row by itself has that of a group of one row.
 
 Source: Breslow and Clayton (1993), Sec. 2; mixtures: Proust-Lima, Philipps and Liquet (2017),
 Sec. 2.
@@ -10,20 +10,22 @@ Sec. 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import Encoded, FloatArray, IntArray, Law
-from moestat.base.validate import is_sequence, short
 from moestat.kernels.quadrature import marginal_block
-from moestat.model.members import Channel, Likelihood
+from moestat.model.members import Likelihood
 from moestat.model.quantiles import bisected
-from moestat.model.random_effects import RandomEffects
+from moestat.model.random_effects import channels_of, has_shifts, options_of, read_effects
 
-__all__ = ["Averaged", "drawn_in_groups", "with_random_intercept"]
+__all__ = ["Averaged", "drawn_in_groups", "with_integrated_effects"]
+
+_MOST = 2
+"""Effects: an integral over three takes a second for a hundred groups."""
 
 _REACH = 8.6
 """Standardised effects beyond this have a probability of 1e-17."""
@@ -136,63 +138,66 @@ class Averaged:
         return bisected(q, *self.moments(), self.cdf, self.support(), True)
 
 
-def with_random_intercept(
+def with_integrated_effects(
     base: Likelihood,
     random: object,
     covariance: object = "free",
+    within: object = None,
     closed: Callable[[FloatArray], tuple[FloatArray, FloatArray]] | None = None,
 ) -> Likelihood:
-    """The likelihood of counts, or of successes, with a normal intercept of each group.
+    """The likelihood of counts, or of successes, with one or two normal effects of each group.
 
     `closed` are mean and standard deviation of a row by itself, where they have formulas.
     """
-    given = list(random) if is_sequence(random) else random
-    if given != ["1"]:
-        raise ValueError(
-            f'{base.name}: random must be ["1"], a random intercept, because random slopes are'
-            f" available only for 'gaussian'; got {short(random)}"
-        )
-    n, base_block = 1 + len(base.channels), base.block
+    effects = replace(read_effects(base.name, random, covariance, within, _MOST), base=base)
+    n, q, base_block = 1 + len(base.channels), len(effects.features), base.block
     assert base_block is not None
     law = base.law
     assert law is not None
 
     def averaged(eta: FloatArray) -> Averaged:
-        """The distribution at predictors (..., q, n)."""
-        return Averaged(law, eta, closed)
+        """The distribution at predictors (..., n + q, N): the effects of a row have one sum."""
+        loading = np.sqrt(np.sum(eta[..., n:, :] ** 2, axis=-2, keepdims=True))
+        return Averaged(law, np.concatenate([eta[..., :n, :], loading], axis=-2), closed)
 
     def spread(eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of a row by itself, from predictors (..., q, n)."""
+        """Mean and standard deviation of a row by itself, from predictors (..., n + q, N)."""
         return averaged(eta).moments()
 
     def draw(eta: FloatArray, rng: np.random.Generator) -> Encoded:
-        """Responses of rows by themselves with the predictors `eta`, shape (q, n)."""
-        return drawn_in_groups(base, eta, np.arange(eta.shape[1]), rng)
+        """Responses of rows by themselves with the predictors `eta`, shape (n + q, N)."""
+        return drawn_in_groups(base, eta, [np.arange(eta.shape[1])] * q, rng)
 
     again = base.given
     return replace(
         base,
-        channels=(*base.channels, Channel("l", "L", component=0, reads=(0,))),
-        block=marginal_block(base_block, n),
+        channels=(*base.channels, *channels_of(effects, False)),
+        block=marginal_block(base_block, n, q),
         reference=None,
         law=averaged,
         spread=spread,
         draw=draw,
         given=None
         if again is None
-        else lambda y: with_random_intercept(again(y), random, covariance, closed),
+        else lambda y: with_integrated_effects(again(y), random, covariance, within, closed),
         bounds={**base.bounds, "l": (-30.0, 30.0), "L": (-30.0, 30.0)},
-        options={**base.options, "random": ["1"], "covariance": str(covariance)},
-        effects=RandomEffects((0,), base=base),
+        units=replace(base.units, shift_inputs=base.units.shift_inputs and has_shifts(effects)),
+        options={**base.options, **options_of(effects, covariance)},
+        effects=effects,
         limits={},
         source="Breslow and Clayton (1993), Sec. 2",
     )
 
 
 def drawn_in_groups(
-    base: Likelihood, eta: FloatArray, owner: IntArray, rng: np.random.Generator
+    base: Likelihood, eta: FloatArray, owners: Sequence[IntArray], rng: np.random.Generator
 ) -> np.ndarray:
-    """Responses (n,) of rows with predictors (q, n), effects drawn once for each group."""
-    shifted = eta[:-1].copy()
-    shifted[0] += eta[-1] * rng.standard_normal(int(owner[-1]) + 1)[owner]
+    """Responses (N,) of rows with predictors (n + q, N).
+
+    Each effect is drawn once for those rows that have the same number among its owners (N,).
+    """
+    n = len(eta) - len(owners)
+    shifted = eta[:n].copy()
+    for loading, owner in zip(eta[n:], owners, strict=True):
+        shifted[0] += loading * rng.standard_normal(int(owner.max()) + 1)[owner]
     return base.draw(shifted, rng)

@@ -24,12 +24,15 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.kernels.effects import effects_loop, products_loop
 from moestat.kernels.groups import atoms_loop, join_loop
-from moestat.kernels.quadrature import idle, intercepts_loop
+from moestat.kernels.quadrature import idle, intercepts_loop, pairs_loop
 from moestat.model.family import Family
+from moestat.solvers.rows import Rows
 from moestat.solvers.rules import WORK
 
 if TYPE_CHECKING:
-    from moestat.solvers.rows import Rows
+    from collections.abc import Callable
+
+    from moestat.model.random_effects import RandomEffects
 
 
 @dataclass
@@ -47,9 +50,12 @@ class GroupSums:
         Weighted sums, as far as asked for.
     scores : ndarray of shape (G, P)
         Score of each group, without weights.
-    moments : ndarray of shape (k, G, 4)
-        Of an integral over a normal intercept: mean and variance of the standardised effect given
-        the rows of a group, and the ends of the range of values that have a share in it.
+    moments : ndarray of shape (k, G, 3)
+        Of an integral over effects: mean and variance of the last standardised effect given the
+        rows of a group, and the log-density of these rows within each expert.
+    of_parts : ndarray of shape (k, C, 3)
+        Of an integral over two effects: mean and variance of the first one given the rows of a
+        group, for each part of a group, and its covariance with the last one.
     """
 
     prior: FloatArray
@@ -60,6 +66,7 @@ class GroupSums:
     scores: FloatArray = field(repr=False)
     weight: FloatArray = field(repr=False)
     moments: FloatArray = field(repr=False)
+    of_parts: FloatArray = field(repr=False)
 
     @property
     def value(self) -> float:
@@ -81,11 +88,15 @@ def group_sums(
     Rows come group by group, and a group has the weight of its first row.  Responsibilities tau (k,
     G) may be given in place of those at theta (P,).
     """
+    effects = family.likelihood.effects
+    base = None if effects is None else effects.base
+    integrated = None if base is None else effects
+    if integrated is not None and integrated.within is not None:
+        data = rows_by_parts(data, integrated.within)
+    parts = np.empty(0, np.int64) if integrated is None else parts_of(data, integrated)
     weight, size, chunks = _layout_of(data)
     k, G, P = family.n_experts, weight.size, family.n_params
     loops, coefficients = family.loops, family.coefficients
-    effects = family.likelihood.effects
-    base = None if effects is None else effects.base
     sums = GroupSums(
         np.empty((k, G)),
         np.empty((k, G)) if tau is None else tau.copy(),
@@ -94,7 +105,8 @@ def group_sums(
         np.zeros((P, P)),
         np.zeros((G if order > 0 else 0, P)),
         weight,
-        np.empty((k, 0 if base is None else G, 4)),
+        np.empty((k, 0 if base is None else G, 3)),
+        np.empty((k, parts.size, 3)),
     )
     # With an integral over effects the densities belong to groups, not to rows.
     likelihood = loops.likelihood if base is None else idle
@@ -115,13 +127,24 @@ def group_sums(
         spread = np.zeros((k, n if order > 1 else 0, n_own, n_own))
         if effects is None or base is not None:
             atoms(theta, coefficients, data.y[chunk], order, phi, m, rows)
-            if base is not None:
-                integrals = intercepts_loop(base.block, 1 + len(base.channels))
-                own = np.empty((k, n, 4))
-                integrals(
-                    theta, coefficients, data.y[chunk], order, phi, m, begin, rows, own, spread
+            if integrated is not None:
+                first, end = np.searchsorted(parts, [chunk.start, chunk.stop])
+                own, own_parts = np.empty((k, n, 3)), np.empty((k, end - first, 3))
+                _integrals(integrated)(
+                    theta,
+                    coefficients,
+                    data.y[chunk],
+                    order,
+                    phi,
+                    m,
+                    begin,
+                    parts[first:end] - chunk.start,
+                    rows,
+                    own,
+                    own_parts,
+                    spread,
                 )
-                sums.moments[:, groups] = own
+                sums.moments[:, groups], sums.of_parts[:, first:end] = own, own_parts
             join(
                 coefficients,
                 begin,
@@ -175,6 +198,42 @@ def group_sums(
         for at, block in zip(family.places, curvature, strict=True):
             sums.hessian[at[:, None], at] += block
     return sums
+
+
+def _integrals(effects: RandomEffects) -> Callable[..., None]:
+    """The loop over groups with one effect, or with two."""
+    base = effects.base
+    assert base is not None
+    if len(effects.features) == 1:
+        return intercepts_loop(base.block, 1 + len(base.channels))
+    return pairs_loop(base.block, 1 + len(base.channels), base.name == "gaussian")
+
+
+def parts_of(data: Rows, effects: RandomEffects) -> IntArray:
+    """First rows (C,) of the parts of groups that share their first effect."""
+    assert data.begin is not None
+    if effects.within is None:
+        return data.begin
+    code = data.X[effects.within]
+    changes = np.flatnonzero(code[1:] != code[:-1]) + 1
+    return np.union1d(data.begin, changes)
+
+
+def rows_by_parts(data: Rows, within: int) -> Rows:
+    """The sample with the rows of each group in ascending order of the input `within`."""
+    if "parts" not in data.memory:
+        order = np.lexsort([data.X[within], data.owner])
+        data.memory["parts"] = (
+            data
+            if np.array_equal(order, np.arange(data.size))
+            else Rows(
+                np.ascontiguousarray(data.X[:, order]),
+                data.y[order],
+                data.weight[order],
+                begin=data.begin,
+            )
+        )
+    return data.memory["parts"]
 
 
 def _reference(data: Rows) -> FloatArray:

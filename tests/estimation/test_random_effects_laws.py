@@ -241,7 +241,7 @@ def test_random_terms_are_by_any_term_of_the_experts(term, rows):
     ("formula", "match"),
     [
         ("y ~ x + (1 + h | id)", "'h' is not an input"),
-        ("y ~ x + (1 | id/c)", "nested and crossed groups"),
+        ("y ~ x + (1 | id/c/h)", "crossed groups"),
         ("y ~ x + (1 | id) + (1 | c)", "lme4"),
         ("y ~ x + c + (0 + c | id)", "another coding"),
         ("y ~ x (1 | id)", "is added to the experts' terms"),

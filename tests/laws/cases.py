@@ -113,6 +113,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "factor, groups": ("factor", "groups"),
     "random, groups": ("random", "groups"),
     "slopes, weights, groups": ("slopes", "weights", "groups"),
+    "nested, weights, groups": ("nested", "weights", "groups"),
 }
 
 
@@ -173,6 +174,7 @@ class Case:
         frame["id"] = [
             f"s{i:02d}" for i in rng.permutation(np.repeat(np.arange(GROUPS), ROWS // GROUPS))
         ]
+        frame["part"] = np.where(frame.groupby("id").cumcount() % 2, "b", "a")
         frame["w"] = rng.integers(0, 4, ROWS)
         frame["off"] = 0.1 * rng.normal(size=ROWS)
         frame["level"] = rng.choice(["a", "b", "c"], ROWS)
@@ -227,6 +229,7 @@ class Case:
         gate = GATES[_name(self.member.gate)]
         whole = any(c.axis is not None or (c.products and not c.slope) for c in gate.channels(2))
         terms = "x + level" if "factor" in self.options else "x + z"
+        terms += " + (1 | id/part)" * ("nested" in self.options)
         bar = "" if whole else " | 1" if "groups" in self.options else " | x"
         return f"{self.response} ~ {terms}{bar}"
 
@@ -258,6 +261,8 @@ class Case:
         }
         for option in self.options:
             given |= some.get(option, {})
+        if "nested" in self.options:
+            del given["groups"]  # they are in the formula
         return given
 
     @property

@@ -47,6 +47,7 @@ together.
 | factor | a factor among the inputs, as `level` in `y ~ x + level` |
 | random | `random="1"`, a random intercept for each group |
 | slopes | `random="1 + x"`, a random intercept and a random slope for each group |
+| nested | `(1 &#124; id/part)`, a random intercept for each group and for each of its parts |
 
 The second table lists the methods of a result that a model does not have.
 """

@@ -51,6 +51,8 @@ class Data:
     # sum of the weights of the groups, if the record does not hold their rows
     group_weight: float | None = None
     drawn: bool = False  # whether the rows are a sample of those of the fit
+    # (n,): label of the part of its group that each row belongs to, where groups are nested
+    parts: Labels | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, model: Family, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Data:
@@ -75,7 +77,7 @@ class Data:
 
     def at(self, which: IntArray | NDArray[np.bool_]) -> Data:
         """The data of some rows, positions or a mask, without the columns of a formula."""
-        names = ("X", "y", "weight", "index", "groups")
+        names = ("X", "y", "weight", "index", "groups", "parts")
         parts = {name: getattr(self, name) for name in names}
         selected = {name: None if part is None else part[which] for name, part in parts.items()}
         rows = np.arange(len(self.y)) if self.kept is None else self.kept

@@ -63,6 +63,7 @@ def read_terms(
             if value is not None:
                 raise ValueError(f"{name}: the formula has random effects of groups, too; give one")
         groups = random.groups
+    within = None if random is None else random.within
     for name in ("sample_weight", "n_features", "gate_inputs", "expert_inputs"):
         if name in options:
             raise ValueError(
@@ -82,7 +83,7 @@ def read_terms(
     for name, column in columns_by_name:
         if column is not None and not isinstance(column, str):
             raise ValueError(f"{name} must be the name of a column, got {short(column)}")
-    others = [each for each in (weights, groups) if each is not None]
+    others = [each for each in (weights, groups, within) if each is not None]
     terms = parsed(formula, [each for each in columns if each not in others], offset)
     if terms.groups is not None:
         if groups is not None:
@@ -121,7 +122,7 @@ def arguments_of(
     inputs_of_fit = inputs.inputs_of(table, designs)
     features = inputs_of_fit.features
     assert features is not None
-    if len(designs) > 2:
+    if len(designs) > 2 + (inputs.within is not None):
         options["offset"] = features.index(_offset_name(designs))
     columns_by_expert = (
         [designs[0].columns]

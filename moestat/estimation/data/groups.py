@@ -12,7 +12,7 @@ from moestat.base.types import Encoded, FloatArray, IntArray, Labels
 from moestat.estimation.data.data import Data
 from moestat.estimation.reading.table import Column, as_column
 from moestat.model.family import Family
-from moestat.model.random_effects import draw_of_groups
+from moestat.model.random_effects import RandomEffects, draw_of_groups
 from moestat.model.random_intercept import drawn_in_groups
 from moestat.solvers.groups import group_sums
 from moestat.solvers.problem import Rows
@@ -171,10 +171,18 @@ def draw_in_groups(
     eta = family.predictors(theta, rows.X)[atom, :, np.arange(rows.size)].T
     effects = family.likelihood.effects
     if effects is not None and effects.base is not None:
-        return drawn_in_groups(effects.base, eta, rows.owner, rng)
+        return drawn_in_groups(effects.base, eta, _owners(effects, rows), rng)
     if effects is not None:
         return draw_of_groups(eta, rows.owner, rng)
     return family.likelihood.draw(eta, rng)
+
+
+def _owners(effects: RandomEffects, rows: Rows) -> list[IntArray]:
+    """The number of what has each effect, (n,) for each effect: a group, or a part of one."""
+    if effects.within is None:
+        return [rows.owner] * len(effects.features)
+    pairs = np.column_stack([rows.owner, rows.X[effects.within]])
+    return [np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1), rows.owner]
 
 
 def posterior_of_rows(family: Family, theta: FloatArray, data: Data) -> FloatArray:

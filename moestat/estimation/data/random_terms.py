@@ -18,11 +18,13 @@ __all__ = [
     "effects_of_formula",
     "random_likelihood",
     "random_terms",
+    "without_parts",
 ]
 
 _FORM = (
     'random must be text such as "1" or "1 + time", a list such as ["1", 0] of "1" and inputs, or a'
-    ' table {"terms": ..., "covariance": "diagonal"}'
+    ' table {"terms": ..., "covariance": "diagonal"} or {"terms": "1", "within": an input that has'
+    " the parts of the groups}"
 )
 
 
@@ -37,16 +39,16 @@ def random_likelihood(model: object, random: object, features: Sequence[str] | N
     table: Mapping[str, object] = model if is_mapping(model) else {"name": model}
     if not isinstance(table.get("name"), str) or table["name"] not in _LIKELIHOODS:
         raise ValueError(
-            "random: random effects are available for the likelihood 'gaussian', and a random"
-            " intercept also for 'poisson' and 'binomial'; give the likelihood by its name, got"
-            f" {short(model)}"
+            "random: random effects are available for the likelihoods 'gaussian', 'poisson' and"
+            f" 'binomial'; give the likelihood by its name, got {short(model)}"
         )
     if "random" in table:
         raise ValueError("random: the table of the likelihood has random effects, too; give one")
-    covariance = "free"
+    covariance, within = "free", None
     if is_mapping(random):
-        if not {"terms"} <= set(random) <= {"terms", "covariance"}:
+        if not {"terms"} <= set(random) <= {"terms", "covariance", "within"}:
             raise ValueError(f"{_FORM}; got {short(random)}")
+        within = random.get("within")
         random, covariance = random["terms"], random.get("covariance", "free")
     if not isinstance(random, str) and not is_sequence(random):
         raise ValueError(f"{_FORM}; got {short(random)}")
@@ -68,7 +70,43 @@ def random_likelihood(model: object, random: object, features: Sequence[str] | N
         ):
             raise ValueError(f"random: inputs are 0..{d - 1}, got {short(word)}")
         terms.append(word)
-    return {**table, "random": terms, "covariance": covariance}
+    chosen = {**table, "random": terms, "covariance": covariance}
+    if within is None:
+        return chosen
+    within = names.get(within, within)
+    if not isinstance(within, (int, np.integer)) or isinstance(within, bool) or not 0 <= within < d:
+        known = ", ".join(features if features is not None else names)
+        raise ValueError(
+            f"random: within must be an input that has the parts of the groups, one of {known}; got"
+            f" {short(within)}"
+        )
+    return {**chosen, "within": int(within)}
+
+
+def without_parts(
+    options: Mapping[str, Any], model: object, d: int, features: Sequence[str] | None
+) -> Mapping[str, Any]:
+    """Options of `moestat.family` in which the input with the parts of groups is no input.
+
+    Experts and gate do not read it; an option that names it is refused.
+    """
+    within = model.get("within") if is_mapping(model) else None
+    if within is None:
+        return options
+    others = [f for f in range(d) if f != within]
+    called = within if features is None else features[within]
+    for name in ("gate_inputs", "expert_inputs"):
+        given = options.get(name)
+        if is_sequence(given) and {within, called} & {*map(_plain, given)}:
+            raise ValueError(
+                f"{name}: {called!r} has the parts of the groups (within), and no part of the model"
+                " reads it"
+            )
+    return {"gate_inputs": others, "expert_inputs": others, **options}
+
+
+def _plain(place: object) -> object:
+    return tuple(place) if is_sequence(place) else place
 
 
 def _split(text: str) -> list[str]:
@@ -98,14 +136,22 @@ class RandomTerms:
     terms: tuple[Term, ...]  # with `ONE` for an intercept
     covariance: str
     groups: str | None = None  # the column of labels; None if the effects came as an argument
+    within: str | None = None  # the column of the parts of groups, where these are nested
 
     def chosen(self, columns: Sequence[str], features: Sequence[str]) -> dict[str, object]:
         """The argument `random`, from names of the columns of the terms among the inputs."""
         places: list[object] = [features.index(name) for name in columns]
-        return {
+        chosen: dict[str, object] = {
             "terms": [*(["1"] if ONE in self.terms else []), *places],
             "covariance": self.covariance,
         }
+        nested = {} if self.within is None else {"within": features.index(self.label)}
+        return chosen | nested
+
+    @property
+    def label(self) -> str:
+        """The name of the input that has the parts of groups."""
+        return f"{self.groups}/{self.within}"
 
     def check_among(self, terms: Sequence[Term], columns: Sequence[str]) -> None:
         """Raise unless all terms are among those of the experts, which have these columns."""
@@ -149,23 +195,26 @@ def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, Rando
         return formula, None
     if len(terms) > 1:
         raise ValueError(
-            "formula: a fit can have only one term of random effects, with one column of groups;"
-            f" got {len(terms)} in {formula!r}; crossed and nested groups need another package,"
-            " such as lme4 of R"
+            "formula: a fit has one term of random effects, such as (1 + time | id), or"
+            f" (1 | school/class) for nested groups; got {len(terms)} in {formula!r}. Crossed"
+            " effects, (1 | rater) + (1 | item), are not available, because all rows would be one"
+            " group: use lme4 of R, or C(item) among the terms if the items are few"
         )
     begin, bar, end = terms[0]
     double = formula[bar + 1] == "|"
     inside, label = formula[begin + 1 : bar].strip(), formula[bar + 1 + double : end].strip()
-    others = [name for name in columns if name != label.strip("`")]
     # A name with blanks needs no back-ticks here.
     plain = label in columns and not {*label} & {*"/:+*"}
-    groups = label if plain else one_column(label, columns)
+    groups, within = label if plain else one_column(label, columns), None
+    if groups is None:
+        groups, within = _nested(label, columns)
     if groups is None:
         raise ValueError(
-            "formula: random effects are of the groups of one column, such as (1 | id); nested"
-            " and crossed groups are not available (lme4 of R has them);"
-            f" got {formula[begin : end + 1]!r}"
+            "formula: random effects are of the groups of one column, such as (1 | id), or of two"
+            " nested ones, such as (1 | school/class); other and crossed groups are not available"
+            f" (lme4 of R has them); got {formula[begin : end + 1]!r}"
         )
+    others = [name for name in columns if name not in (groups, within)]
     before, after = formula[:begin].rstrip(), formula[end + 1 :].lstrip()
     outside = [place for place, depth in marks if depth == 0 and place < begin]
     if any(formula[place] == "|" for place in outside):
@@ -186,7 +235,23 @@ def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, Rando
     left = formula[: next(place for place in outside if formula[place] == "~")]
     random = parsed(f"{left} ~ {inside} | 1", others)
     covariance = "diagonal" if double else "free"
-    return f"{before} {after}".strip(), RandomTerms(random.parts[0], covariance, groups)
+    found = RandomTerms(random.parts[0], covariance, groups, within)
+    if within is not None and found.terms != (ONE,):
+        raise ValueError(
+            "formula: nested groups have random intercepts, (1 | school/class), and no random"
+            f" slopes; got {formula[begin : end + 1]!r}"
+        )
+    return f"{before} {after}".strip(), found
+
+
+def _nested(label: str, columns: Sequence[str]) -> tuple[str | None, str | None]:
+    """The columns of two nested groups, ``school/class``; None for anything else."""
+    slashes = [place for place, depth in _marks(label) if depth == 0 and label[place] == "/"]
+    if len(slashes) != 1:
+        return None, None
+    sides = label[: slashes[0]].strip(), label[slashes[0] + 1 :].strip()
+    outer, inner = (s if s in columns else one_column(s, columns) for s in sides)
+    return (None, None) if outer is None or inner is None or outer == inner else (outer, inner)
 
 
 def _marks(text: str) -> list[tuple[int, int]]:
@@ -233,7 +298,9 @@ def check_random_effects(family: Family, groups: object, prior: object) -> None:
         )
     if prior is not None:
         raise ValueError("random: fits with random effects have no prior density; leave out prior=")
-    if max(effects.features) > family.n_features:
+    if max(*effects.features, 0, 1 + (-1 if effects.within is None else effects.within)) > (
+        family.n_features
+    ):
         raise ValueError(
             f"random: inputs are 0..{family.n_features - 1}, got {max(effects.features) - 1}"
         )

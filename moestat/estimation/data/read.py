@@ -23,7 +23,7 @@ from moestat.base.validate import (
 from moestat.base.warnings import ConstantColumnWarning, warn_caller
 from moestat.estimation.data.data import Data, spans
 from moestat.estimation.data.groups import check_groups
-from moestat.estimation.data.random_terms import random_likelihood
+from moestat.estimation.data.random_terms import random_likelihood, without_parts
 from moestat.estimation.data.rounding import checked_resolution
 from moestat.estimation.reading.inputs import Inputs, read_inputs
 from moestat.estimation.reading.labels import read_labels
@@ -183,6 +183,7 @@ def read_data(
         sizes = {} if labels is None else {"n_classes": len(labels)}
     if by_name:
         sizes = {"n_features": len(design), **sizes}
+        options = without_parts(options, fitted_family, len(design), inputs.features)
         options = {**with_places(options, inputs.features), **sizes}
         fitted_family = family(fitted_family, **options)
     weight = as_weights(

@@ -183,6 +183,9 @@ def read_groups_of_new(
     n: int,
 ) -> Labels:
     """Labels (n,) of the groups of new rows, from `groups` or the table X; raises without them."""
+    within = None if fitted.formula is None else fitted.formula.within
+    if within is not None:
+        _column_of(X, within[0], "data", "the parts of groups")
     if groups is None and fitted.groups_column is not None:
         groups = _column_of(X, fitted.groups_column, "groups", "the group of each row")
     elif groups is None:

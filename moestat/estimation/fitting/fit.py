@@ -176,11 +176,12 @@ def fit(
         for the step and stores it in ``result.data.resolution``; 0 removes the rule, and `bounds`
         that you give replace it.
     random : str, list or mapping, optional
-        Random effects of the groups: ``random="1"`` for an intercept of each group, for "gaussian",
-        "poisson" and "binomial"; ``random="1 + time"`` for an intercept and a slope, for
-        "gaussian".  Within expert i its rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any
-        covariance matrix ``D_i``; one without correlations is ``random={"terms": "1 + time",
-        "covariance": "diagonal"}``.  A list holds "1" and positions or names of inputs.
+        Random effects of the groups, for "gaussian", "poisson" and "binomial": ``random="1"`` for
+        an intercept of each group, ``random="1 + time"`` for an intercept and a slope.  Within
+        expert i normal rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any covariance matrix ``D_i``;
+        one without correlations is ``random={"terms": "1 + time", "covariance": "diagonal"}``.  A
+        list holds "1" and positions or names of inputs.  With ``random={"terms": "1", "within":
+        "class"}`` each part of a group, which the input "class" tells apart, has an intercept, too.
     cov_type, cov_kwds : str and mapping, optional
         Type of the covariance matrix, and further arguments of
         `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": subjects}``.

@@ -285,7 +285,9 @@ def read_formula(
     # Columns of other fits decide which rows are left out, and no more.
     table, complete = _complete(data, sorted({*request.names, *also}), missing)
     table = table.some(request.names) if also else table
-    formula_inputs = FormulaInputs.of(request.formula, terms, table, scope)
+    random = request.random
+    within = None if random is None or random.within is None else (random.within, random.label)
+    formula_inputs = FormulaInputs.of(request.formula, terms, table, scope, within)
     designs = formula_inputs.designs(table)
     weight = None if weights is None else table[weights].numbers(f"data: column {weights!r}")
     for design, whose in zip(designs, ("experts", "gate", "offset"), strict=False):
@@ -303,6 +305,8 @@ def read_formula(
         "weights_column": weights,
         "groups_column": groups,
     }
+    if within is not None:
+        fields_of_data["parts"] = table[within[0]].as_labels(f"data: column {within[0]!r}")
     if complete is not None:
         fields_of_data |= {
             "kept": np.flatnonzero(complete),

@@ -116,6 +116,11 @@ def fit_source(
     how = weights, offset, groups, missing, scope
     request = read_terms(formula, names, family, *how, options)
     _check(request, known)
+    if request.random is not None and request.random.within is not None:
+        raise ValueError(
+            "formula: nested groups are available only for data in memory; pass a table, such as"
+            " pandas.read_parquet(path)"
+        )
     # The random effects are still to be read, with the designs.
     options_of_fit = {
         name: request.options.pop(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from moestat.estimation.data.groups import encoded_rows, grouping_of
 from moestat.estimation.fit.components import factor_index, names_of_effects, random_design
 from moestat.estimation.fit.delta import COMPLEX_STEP, normal_reach
 from moestat.estimation.tables import significant
+from moestat.kernels.quadrature import nodes_loop
 from moestat.model.family import Family
-from moestat.model.random_effects import factors
-from moestat.solvers.groups import group_sums
+from moestat.model.random_effects import RandomEffects, factors
+from moestat.solvers.groups import group_sums, parts_of, rows_by_parts
+from moestat.solvers.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,12 +41,11 @@ _NO_VARIANCE = 1e-5
 """Standard deviation of an effect, relative to that of the response, that counts as 0."""
 _CURVATURES = "observed", "expected"  # types of covariances without products of scores
 
-_NODES, _DOUBLINGS = 64, 14
-"""First number of nodes of the conditional distribution of an effect, and most doublings of it."""
+_FEW_NODES = 4096
+"""Nodes of the effects of a group for which there is room at first: smooth integrals need fewer."""
 
-_AGREEMENT = 1e-6
-"""Change of a mean by twice as many nodes after which there are no more: the error is about its
-square."""
+_CELLS = 2**18
+"""Most numbers of predictors at once, 2 MiB."""
 
 
 def posterior_effects(
@@ -53,12 +55,13 @@ def posterior_effects(
 
     ``u = L M^-1 L' Z'r`` and ``C = nu L M^-1 L'`` with ``M = nu I + L' Z'Z L``: the best linear
     unbiased predictions at the estimates (Laird and Ware 1982, Sec. 3), as if these were known.
-    Of counts and binary responses they are the moments of the conditional distribution.
+    Of counts and binary responses they are the moments of the conditional distribution.  Of nested
+    groups G are the parts, with the effects of a part and of its group.
     """
     if family.likelihood.effects.base is not None:
-        moments = group_sums(family, theta, encoded_rows(family, data), 0).moments
-        scale = theta[family.index[:, -1], None, None]
-        return scale * moments[:, :, :1], (scale**2 * moments[:, :, 1:2])[..., None]
+        mean, C = _standardised(family, theta, data)
+        L = factors(family.likelihood.effects, theta, factor_index(family))
+        return np.einsum("kab,kgb->kga", L, mean), np.einsum("kab,kgbc,kdc->kgad", L, C, L)
     grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = (
@@ -76,18 +79,65 @@ def posterior_effects(
     return np.einsum("kgab,kgb->kga", full, products), nu[:, None, None, None] * full
 
 
-def _given(
-    family: Family, theta: FloatArray, X: FloatArray, v: FloatArray, y: Encoded | None
-) -> Any:
-    """The distributions (k, n) of rows X (d, n) given standardised effects v (k, n).
+def _standardised(family: Family, theta: FloatArray, data: Data) -> tuple[FloatArray, FloatArray]:
+    """Means (k, C, q) and covariances (k, C, q, q) of standardised effects given the rows.
 
-    Encoded responses y, if given, hold numbers of trials, or the like, of the rows.
+    Of nested groups C are the parts, with the effects of a part and of its group; else the groups.
+    """
+    rows, effects = encoded_rows(family, data), family.likelihood.effects
+    sums = group_sums(family, theta, rows, 0)
+    if len(effects.features) == 1:
+        return sums.moments[:, :, :1], sums.moments[:, :, 1:2, None]
+    group = Parts.of(family, data).group
+    mean = np.stack([sums.of_parts[:, :, 0], sums.moments[:, group, 0]], axis=2)
+    C = np.empty((*mean.shape, 2))
+    C[:, :, 0, 0], C[:, :, 1, 1] = sums.of_parts[:, :, 1], sums.moments[:, group, 1]
+    C[:, :, 0, 1] = C[:, :, 1, 0] = sums.of_parts[:, :, 2]
+    return mean, C
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of the groups of the data, or whole groups: their rows share the first effect."""
+
+    first: IntArray  # the first row (C,) of each part in `rows`
+    group: IntArray  # the group (C,) of each part
+    rows: Rows  # the rows, part by part
+
+    @classmethod
+    def of(cls, family: Family, data: Data) -> Parts:
+        """The parts of the rows of a `Data` with groups."""
+        rows, effects = encoded_rows(family, data), family.likelihood.effects
+        if effects.within is not None:
+            rows = rows_by_parts(rows, effects.within)
+        first = parts_of(rows, effects)
+        return cls(first, rows.owner[first], rows)
+
+    def places(self, group: IntArray, code: FloatArray, within: int) -> IntArray:
+        """The part of each group (n,) with each code (n,) of the input; -1 for an unknown one."""
+        own = self.rows.X[within, self.first]
+        known = {pair: place for place, pair in enumerate(zip(self.group, own, strict=True))}
+        return np.array([known.get(pair, -1) for pair in zip(group, code, strict=True)], dtype=int)
+
+
+def _nodes(
+    family: Family, eta: FloatArray, y: Encoded, parts: IntArray, chosen: int
+) -> tuple[FloatArray, float]:
+    """Nodes (N, 3) of the effects of one group: the second one, the first one, and the share.
+
+    `eta` are the predictors (n + q, m) of its m rows.  The logarithm of the integral comes last.
     """
     base = family.likelihood.effects.base
-    base = base if y is None or base.given is None else base.given(y)
-    eta = family.predictors(theta, X)
-    eta[:, 0] += eta[:, -1] * v
-    return base.law(eta[:, :-1])
+    n = 1 + len(base.channels)
+    full = np.zeros((n + 2, eta.shape[1]))
+    full[: len(eta)] = eta
+    loop = nodes_loop(base.block, n, base.name == "gaussian")
+    record = np.empty((_FEW_NODES, 3))
+    count, value = loop(full, y, parts, chosen, record)
+    if count > len(record):
+        record = np.empty((int(count), 3))
+        count, value = loop(full, y, parts, chosen, record)
+    return record[: int(count)], value
 
 
 def _means_given_groups(
@@ -95,44 +145,53 @@ def _means_given_groups(
 ) -> FloatArray:
     """Means (k, n) within experts of new rows X (d, n) of the groups `place` (n,) of the data.
 
-    Sums over equidistant nodes, twice as many until the means stay, of the distribution of a row
-    given the effect, weighted by the density of the effect given the rows of its group.
+    The mean given the effects is averaged over the nodes of the conditional distribution of these.
+    The mean ``exp(eta + z)`` of a count is that of the group without z, with the predictors of its
+    rows moved by their covariances with z: it has no bound, and nodes might end too early.
     """
-    rows = encoded_rows(family, data)
-    begin = rows.begin
-    assert begin is not None
-    counts, scale = np.real(rows.y), theta[family.index[:, -1], None]
-    moments = group_sums(family, theta, rows, 0).moments
-    low, high = moments[:, :, 2], moments[:, :, 3]
-    law = family.likelihood.law
-    assert law is not None
-    if not np.all(np.isfinite(law(family.predictors(theta, X)).support()[1])):
-        # Means that grow as exp(lambda v) move the weights by lambda at most.
-        low, high = low + np.minimum(scale, 0.0), high + np.maximum(scale, 0.0)
-
-    def height(v: FloatArray) -> FloatArray:
-        log_probability = _given(family, theta, rows.X, v[:, rows.owner], rows.y).logpmf(counts)
-        return np.add.reduceat(log_probability, begin, axis=1) - 0.5 * v * v
-
-    top = height(moments[:, :, 0])
-
-    def sums(shares: FloatArray) -> FloatArray:
-        """Sums of the density, and of the density times the mean, (2, k, n)."""
-        total = np.zeros((2, len(low), place.size))
-        for share in shares:
-            v = low + share * (high - low)
-            density = np.exp(height(v) - top)[:, place]
-            mean = _given(family, theta, X, v[:, place], None).mean()
-            total += density, np.where(density > 0.0, density * mean, 0.0)
-        return total
-
-    total, count = sums(np.arange(_NODES + 1) / _NODES), _NODES
-    mean = total[1] / total[0]
-    for _ in range(_DOUBLINGS):
-        total, before, count = total + sums((np.arange(count) + 0.5) / count), mean, 2 * count
-        mean = total[1] / total[0]
-        if not np.any(np.abs(mean - before) > _AGREEMENT * np.maximum(np.abs(mean), 1.0)):
-            break
+    effects, parts = family.likelihood.effects, Parts.of(family, data)
+    rows, base = parts.rows, effects.base
+    assert rows.begin is not None
+    n = 1 + len(base.channels)
+    own = family.predictors(theta, rows.X)
+    new = family.predictors(theta, X)
+    edges, mean = np.append(rows.begin, rows.size), np.empty((len(own), place.size))
+    of_part = np.zeros(place.size, dtype=int)
+    if effects.within is not None:
+        of_part = parts.places(place, X[effects.within], effects.within)
+    for group, part in {*zip(place.tolist(), of_part.tolist(), strict=True)}:
+        asked = np.flatnonzero((place == group) & (of_part == part))
+        some = slice(int(edges[group]), int(edges[group + 1]))
+        of_group = np.flatnonzero(parts.group == group)
+        first = parts.first[of_group] - some.start
+        chosen = part - int(of_group[0]) if effects.within is not None else 0
+        if part < 0:  # a part without rows
+            first, chosen = np.append(first, some.stop - some.start), first.size
+        for i in range(len(own)):
+            eta, y = np.ascontiguousarray(own[i][:, some]), rows.y[some]
+            record, value = _nodes(family, eta, y, first, chosen)
+            if base.name == "poisson":
+                inside = np.zeros(eta.shape[1])
+                inside[first[chosen] : first[chosen + 1] if chosen + 1 < first.size else None] = 1.0
+                for j in asked:
+                    z = new[i, n:, j]
+                    common = eta[n:] * z[:, None]
+                    common[0] *= inside
+                    moved = eta.copy()
+                    moved[0] += common.sum(axis=0)
+                    other = _nodes(family, moved, y, first, chosen)[1]
+                    mean[i, j] = np.exp(new[i, 0, j] + 0.5 * z @ z + other - value)
+                continue
+            at_once = max(_CELLS // max(asked.size, 1), 1)
+            mean[i, asked] = 0.0
+            for begin in range(0, len(record), at_once):
+                node = record[begin : begin + at_once]
+                effect = node[:, 1:2] * new[i, n, asked]
+                if len(effects.features) > 1:
+                    effect += node[:, :1] * new[i, n + 1, asked]
+                shifted = np.repeat(new[None, i, :n][:, :, asked], len(node), axis=0)
+                shifted[:, 0] += effect
+                mean[i, asked] += node[:, 2] @ base.law(shifted).mean()
     return mean
 
 
@@ -162,19 +221,17 @@ def means_of_groups(
 
     `shares` (k, n) are the probabilities of the experts.
     """
+    if family.likelihood.name == "gaussian":
+        return np.sum(shares * laws_of_groups(family, theta, data, X, labels)[0], axis=0)
     place, known = _places(data, labels)
-    if family.likelihood.effects.base is not None:
-        design = np.ascontiguousarray(X.T)
-        law = family.likelihood.law
-        assert law is not None
-        mean = law(family.predictors(theta, design)).mean()
-        if known.any():
-            of_known = np.ascontiguousarray(design[:, known])
-            mean[:, known] = _means_given_groups(family, theta, data, of_known, place[known])
-        return np.sum(shares * mean, axis=0)
-    u = posterior_effects(family, theta, data)[0]
-    eta = family.predictors(theta, np.ascontiguousarray(X.T))
-    return np.sum(shares * _shifted(eta, u, random_design(family, X), place, known), axis=0)
+    design = np.ascontiguousarray(X.T)
+    law = family.likelihood.law
+    assert law is not None
+    mean = law(family.predictors(theta, design)).mean()
+    if known.any():
+        of_known = np.ascontiguousarray(design[:, known])
+        mean[:, known] = _means_given_groups(family, theta, data, of_known, place[known])
+    return np.sum(shares * mean, axis=0)
 
 
 def laws_of_groups(
@@ -186,48 +243,96 @@ def laws_of_groups(
     that of a row (k, n).
     """
     Z, (place, known) = random_design(family, X), _places(data, labels)
-    u, C = posterior_effects(family, theta, data)
+    effects = family.likelihood.effects
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
-    L = factors(family.likelihood.effects, theta, factor_index(family))
+    L = factors(effects, theta, factor_index(family))
+    if effects.within is not None:
+        moments = _standardised(family, theta, data)
+        mean, variance = _of_nested(family, data, X, place, known, L, moments)
+        return eta[:, 0] + mean, variance, np.exp(eta[:, 1])
+    u, C = posterior_effects(family, theta, data)
     mean = _shifted(eta, u, Z, place, known)
     posterior_variance = np.einsum("na,knab,nb->kn", Z, C[:, place], Z)
     spread = np.where(known, posterior_variance, np.sum((Z @ L) ** 2, axis=2))
     return mean, spread, np.exp(eta[:, 1])
 
 
+def _of_nested(
+    family: Family,
+    data: Data,
+    X: FloatArray,
+    place: IntArray,
+    known: np.ndarray,
+    L: FloatArray,
+    moments: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Means and variances (k, n) of the sum of the effects of a part and of its group.
+
+    `moments` are those of the standardised effects of known parts.
+    """
+    parts, within = Parts.of(family, data), family.likelihood.effects.within
+    assert within is not None
+    at = parts.places(np.where(known, place, -1), X[:, within], within)
+    of_group = np.searchsorted(parts.group, place)  # any part of the group
+    mean, C = moments
+    scale = np.stack([L[:, 0, 0], L[:, 1, 1]], axis=1)
+    group_mean = scale[:, 1:] * mean[:, of_group, 1]
+    group_variance = scale[:, 1:] ** 2 * C[:, of_group, 1, 1]
+    both_mean = np.einsum("ka,kna->kn", scale, mean[:, at])
+    both = np.einsum("ka,knab,kb->kn", scale, C[:, at], scale)
+    own = np.sum(scale**2, axis=1)[:, None] + np.zeros(place.size)
+    means = np.where(at >= 0, both_mean, np.where(known, group_mean, 0.0))
+    first = scale[:, :1] ** 2
+    return means, np.where(at >= 0, both, np.where(known, group_variance + first, own))
+
+
 def effect_names(result: Fitted) -> list[str]:
     """Names of the effects: those of the inputs, and "Intercept"."""
-    return names_of_effects(result.family, None if result.data is None else result.data.features)
+    return names_of_effects(result.family, result.data)
 
 
 def effects_term(result: Fitted) -> str:
     """The effects as lme4 writes them, such as ``(1 + time | id)``."""
-    names = ["1" if name == "Intercept" else name for name in effect_names(result)]
+    names, effects = effect_names(result), result.family.likelihood.effects
+    if effects.within is not None:
+        part, group = names
+        return f"(1 | {part if part.startswith(f'{group}/') else f'{group}/{part}'})"
+    names = ["1" if name == "Intercept" else name for name in names]
     ordered = sorted(names, key=lambda name: name != "1")
     ordered = ordered if "1" in ordered else ["0", *ordered]
-    bars = "||" if result.family.likelihood.effects.diagonal and len(names) > 1 else "|"
+    bars = "||" if effects.diagonal and len(names) > 1 else "|"
     column = None if result.data is None else result.data.groups_column
     return f"({' + '.join(ordered)} {bars} {column or 'groups'})"
 
 
-def _components(nu: Any, L: Any, names: Sequence[str], diagonal: bool) -> tuple[list[str], Any]:
+def _components(
+    nu: Any, L: Any, names: Sequence[str], effects: RandomEffects
+) -> tuple[list[str], Any]:
     """Standard deviations and correlations of the effects, and of the rows; the ICC.
 
     The intraclass correlation is that of two rows of a group where the inputs with effects are 0.
+    Without a variance nu of rows there are the effects alone.
     """
     D = L @ L.T
     q = len(names)
-    order = [*range(q - 1, q), *range(q - 1)] if names[-1] == "Intercept" else [*range(q)]
+    last = names[-1] == "Intercept" or effects.within is not None
+    order = [*range(q - 1, q), *range(q - 1)] if last else [*range(q)]
     deviations = [np.sqrt(D[j, j]) for j in order]
     words = [f"sd({names[j]})" for j in order]
     values = list(deviations)
-    for a in range(1, 1 if diagonal else q):
+    for a in range(1, 1 if effects.diagonal else q):
         for b in range(a):
             words.append(f"corr({names[order[b]]}, {names[order[a]]})")
             values.append(D[order[a], order[b]] / (deviations[a] * deviations[b]))
+    if nu is None:
+        return words, np.array(values)
     words.append("sd(residual)")
     values.append(np.sqrt(nu))
-    if names[-1] == "Intercept":
+    if effects.within is not None:
+        total = D[0, 0] + D[1, 1] + nu
+        words += [f"ICC({names[1]})", f"ICC({names[0]})"]
+        values += [D[1, 1] / total, (D[0, 0] + D[1, 1]) / total]
+    elif last:
         words.append("ICC")
         values.append(D[-1, -1] / (D[-1, -1] + nu))
     return words, np.array(values)
@@ -266,9 +371,7 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     effects, index, names = family.likelihood.effects, factor_index(family), effect_names(result)
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
-    scale_at = family.index[:, family.first_expert_channel + 1]
-    if effects.base is not None:
-        return _one_deviation(theta, index[:, 0], names, spread, half)
+    has_variance = "nu" in family.blocks
     L = factors(effects, theta, index)
     for i in range(family.n_experts):
         places = [
@@ -276,22 +379,29 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
             for j in range(len(names))
             for f in range(j, int(effects.last[j]))
         ]
-        words, values = _components(np.exp(theta[scale_at[i]]), L[i], names, effects.diagonal)
-        at = [int(scale_at[i]), *(int(place) for place, _, _ in places)]
+        scale_at = [int(family.blocks["nu"][i])] if has_variance else []
+        at = [*scale_at, *(int(place) for place, _, _ in places)]
+        log_variance: Any = theta[scale_at[0]] if has_variance else None
+
+        def components(t: Any, factor: Any) -> tuple[list[str], Any]:
+            return _components(None if t is None else np.exp(t), factor, names, effects)
+
+        words, values = components(log_variance, L[i])
         slopes = np.empty((len(words), len(at)))
-        for c in range(len(at)):
-            factor, t = L[i].astype(complex), complex(theta[scale_at[i]])
-            if c == 0:
-                t += 1j * COMPLEX_STEP
+        for c, place in enumerate(at):
+            factor, t = L[i].astype(complex), log_variance
+            if place in scale_at:
+                t = log_variance + 1j * COMPLEX_STEP
             else:
-                _, f, j = places[c - 1]
+                _, f, j = places[c - len(scale_at)]
                 factor[f, j] += 1j * COMPLEX_STEP
-            slopes[:, c] = np.imag(_components(np.exp(t), factor, names, effects.diagonal)[1])
+            slopes[:, c] = np.imag(components(t, factor)[1])
         slopes /= COMPLEX_STEP
         errors = np.sqrt(np.einsum("rc,cd,rd->r", slopes, spread[np.ix_(at, at)], slopes))
         # A variance of 0 is a maximum inside: the factor's entry is 0, where the log-likelihood has
         # a curvature, but every group's score is 0 and products of scores tell nothing.
-        lost = _NO_VARIANCE * np.sqrt(np.trace(L[i] @ L[i].T) + np.exp(theta[scale_at[i]]))
+        whole = np.sqrt(np.trace(L[i] @ L[i].T) + np.exp(log_variance)) if has_variance else 1.0
+        lost = _NO_VARIANCE * whole
         deviations = np.sqrt(np.einsum("ab,ab->a", L[i], L[i]))
         none = bool(np.any(deviations < lost))
         for word, value, error in zip(words, values, errors, strict=True):
@@ -300,30 +410,13 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
                 value = error = np.nan
             elif kind == "sd" and value < lost:
                 value, error = 0.0, error if result.cov_type in _CURVATURES else np.nan
-            elif kind == "ICC" and deviations[names.index("Intercept")] < lost:
+            elif word == "ICC" and deviations[names.index("Intercept")] < lost:
                 value, error = 0.0, np.nan
             low, high = _interval(kind, float(value), float(error), half)
             rows.append(
                 {"expert": i + 1, "component": word, "estimate": float(value)}
                 | {"error": float(error), "lower": low, "upper": high}
             )
-    return pd.DataFrame(rows).set_index(["expert", "component"])
-
-
-def _one_deviation(
-    theta: FloatArray, at: IntArray, names: Sequence[str], spread: FloatArray, half: float
-) -> pd.DataFrame:
-    """Standard deviation of a random intercept by expert, with standard errors."""
-    import pandas as pd
-
-    rows = list[dict[str, Any]]()
-    for i, place in enumerate(at):
-        value, error = abs(float(theta[place])), float(np.sqrt(spread[place, place]))
-        low, high = _interval("sd", value, error, half)
-        rows.append(
-            {"expert": i + 1, "component": f"sd({names[0]})", "estimate": value}
-            | {"error": error, "lower": low, "upper": high}
-        )
     return pd.DataFrame(rows).set_index(["expert", "component"])
 
 
@@ -347,19 +440,37 @@ def _interval(kind: str, value: float, error: float, half: float) -> tuple[float
 
 
 def effects_of_groups(result: Fitted) -> pd.DataFrame:
-    """Predicted effects of each group with their standard deviations."""
+    """Predicted effects of each group with their standard deviations; of parts, where nested."""
     import pandas as pd
 
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
-    data = result.rows
+    data, family = result.rows, result.family
     grouping = grouping_of(data)
-    u, C = posterior_effects(result.family, result.theta, data)
+    u, C = posterior_effects(family, result.theta, data)
     share = result._shares[grouping.order][grouping.begin].T[:, :, None]
+    names, index = effect_names(result), pd.Index(grouping.names, name="group")
+    if family.likelihood.effects.within is not None:
+        parts = Parts.of(family, data)
+        share = share[:, parts.group]
+        group, part = (name.rpartition("/")[2] for name in (names[1], names[0]))
+        index = pd.MultiIndex.from_arrays(
+            [grouping.names[parts.group], _labels_of_parts(family, data, parts)],
+            names=[group, part],
+        )
     mean = np.sum(share * u, axis=0)
     variances = np.diagonal(C, axis1=2, axis2=3)
     spread = np.sqrt(np.sum(share * (variances + (u - mean) ** 2), axis=0))
-    names = effect_names(result)
     columns = {name: mean[:, j] for j, name in enumerate(names)}
     columns |= {f"sd({name})": spread[:, j] for j, name in enumerate(names)}
-    return pd.DataFrame(columns, index=pd.Index(grouping.names, name="group"))
+    return pd.DataFrame(columns, index=index).sort_index()
+
+
+def _labels_of_parts(family: Family, data: Data, parts: Parts) -> list[Any]:
+    """The label of each part; the value of its input where labels were not given."""
+    within = family.likelihood.effects.within
+    codes = parts.rows.X[within, parts.first].tolist()
+    if data.parts is None:
+        return codes
+    known = dict(zip(data.X[:, within].tolist(), data.parts.tolist(), strict=True))
+    return [known[code] for code in codes]

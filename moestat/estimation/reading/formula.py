@@ -25,6 +25,7 @@ from moestat.base.validate import did_you_mean, hint_of_text, listed, short
 from moestat.estimation.reading.allowed import BUILTINS, check_expression
 from moestat.estimation.reading.hints import FEW_LEVELS, hint_of_words
 from moestat.estimation.reading.inputs import Inputs
+from moestat.estimation.reading.labels import NO_PART, codes_of_labels
 from moestat.estimation.reading.parse import Parsed
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column, Table, as_table, column_names
@@ -112,6 +113,8 @@ class FormulaInputs:
     levels: tuple[Labels | None, ...] = field(repr=False)
     # values of the columns in a few rows, in which every level occurs
     specimens: tuple[np.ndarray, ...] = field(repr=False)
+    # the column with the parts of groups, where these are nested, and the name of its input
+    within: tuple[str, str] | None = None
     # functions and values of the user's that the formula names.  Files do not hold them.
     scope: Mapping[str, object] | None = field(
         default=None, repr=False, compare=False, metadata={"stored": False}
@@ -119,7 +122,12 @@ class FormulaInputs:
 
     @classmethod
     def of(
-        cls, formula: str, terms: Parsed, table: Table, scope: Mapping[str, object]
+        cls,
+        formula: str,
+        terms: Parsed,
+        table: Table,
+        scope: Mapping[str, object],
+        within: tuple[str, str] | None = None,
     ) -> FormulaInputs:
         """The inputs of a formula, learnt from a table without missing values."""
         if not table.n_rows:
@@ -149,6 +157,7 @@ class FormulaInputs:
             tuple(names),
             tuple(levels),
             tuple(_plain(column.values)[sorted(rows)] for column in columns),
+            within,
             {**from_scope, **also},
         )
         inputs.__dict__["_specs"] = specs
@@ -184,8 +193,11 @@ class FormulaInputs:
         return {name: value for name, value in self.__dict__.items() if name != "_specs"}
 
     def designs(self, data: object) -> list[pd.DataFrame]:
-        """Columns of each part, without the intercept, from a table."""
-        table = data if isinstance(data, Table) else table_of(data, self.names)
+        """Columns of each part, without the intercept, from a table.
+
+        Where groups are nested the last one is the code of the part of a group.
+        """
+        table = data if isinstance(data, Table) else self._table_of(data)
         columns = [
             column if known is not None else _of_type(column, specimen.dtype)
             for column, known, specimen in zip(
@@ -201,12 +213,29 @@ class FormulaInputs:
                     f" {str(column.values[0])!r}"
                 )
         frame = _frame(columns, self.levels, table.n_rows)
-        return [
+        designs = [
             _evaluated(_text(part), spec, frame, self._scope).drop(
                 columns=_INTERCEPT, errors="ignore"
             )
             for part, spec in zip(self.parts, self._specs, strict=True)
         ]
+        return designs if self.within is None else [*designs, self._codes(table)]
+
+    def _table_of(self, data: object) -> Table:
+        """The columns of new data that the formula names, and parts of groups if it has them."""
+        column = () if self.within is None else (self.within[0],)
+        return table_of(data, [*self.names, *(c for c in column if c in column_names(data))])
+
+    def _codes(self, table: Table) -> pd.DataFrame:
+        """The code of the part of its group that each row belongs to, or of none."""
+        import pandas as pd
+
+        assert self.within is not None
+        column, name = self.within
+        codes: FloatArray = np.full(table.n_rows, NO_PART)
+        if column in table.names:
+            codes = codes_of_labels(table[column].as_labels(f"data: column {column!r}"))
+        return pd.DataFrame({name: codes})
 
     def columns_of(self, parts: Sequence[Any], table: Table) -> list[list[str]]:
         """Names of the columns of other right-hand sides in the columns of the formula."""
@@ -233,7 +262,7 @@ class FormulaInputs:
 
     def inputs(self, data: object) -> Inputs:
         """Inputs of new data with the columns that the formula names."""
-        return self.inputs_of(table_of(data, self.names))
+        return self.inputs_of(self._table_of(data))
 
     def union(self, data: object) -> FloatArray:
         """Inputs (n, d) of new data."""

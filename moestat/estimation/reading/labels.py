@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import numpy as np
 
-from moestat.base.types import IntArray, Labels
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import check_kind, listed, short
 from moestat.estimation.reading.table import Column, as_column
 
-__all__ = ["plain_labels", "positions_of", "read_labels"]
+__all__ = ["NO_PART", "codes_of_labels", "plain_labels", "positions_of", "read_labels"]
+
+NO_PART = -1.0
+"""The code of labels that are not given."""
+
+
+def codes_of_labels(labels: Labels) -> FloatArray:
+    """Numbers (n,) in [0, 1), one for each label: the first 53 bits of its hash.
+
+    They need no table of the labels, so that rows of any data are read alike.
+    """
+    distinct, index = np.unique(labels, return_inverse=True)
+    texts = (repr(float(each)) if labels.dtype.kind in "biuf" else str(each) for each in distinct)
+    hashes = (blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    codes = np.array([(int.from_bytes(each, "big") >> 11) * 2.0**-53 for each in hashes])
+    return codes[index.reshape(-1)]
 
 
 def plain_labels(column: Column) -> Labels:

@@ -25,7 +25,7 @@ from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
 from moestat.model.members import Channel, Likelihood
-from moestat.model.random_intercept import with_random_intercept
+from moestat.model.random_intercept import with_integrated_effects
 from moestat.model.reference import log_gamma as reference_log_gamma
 from moestat.model.reference import log_sigmoid
 from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts
@@ -211,14 +211,19 @@ def _laws(n: int | FloatArray, link: _Link) -> dict[str, Any]:
 
 
 def make(
-    trials: int | str = 1, link: str = "logit", random: object = None, covariance: str = "free"
+    trials: int | str = 1,
+    link: str = "logit",
+    random: object = None,
+    covariance: str = "free",
+    within: object = None,
 ) -> Likelihood:
     """The likelihood of successes in so many trials, or in as many as each row says.
 
-    `random` is ``["1"]`` for a normal intercept of each group of rows.
+    `random` are one or two normal effects of groups of rows, "1" and inputs, or an intercept also
+    of the parts of groups that an input `within` has.
     """
     if random is not None:
-        return with_random_intercept(make(trials, link), random, covariance)
+        return with_integrated_effects(make(trials, link), random, covariance, within)
     if link not in LINKS:
         raise ValueError(f"binomial: link must be one of {', '.join(LINKS)}, got {short(link)}")
     link_function = LINKS[link]

@@ -59,15 +59,21 @@ def reference(predictors, blocks, y):
     return -0.5 * np.log(2 * np.pi * nu) - (y - predictors) ** 2 / (2 * nu)
 
 
-def make(censored: bool = False, random: object = None, covariance: str = "free") -> Likelihood:
+def make(
+    censored: bool = False,
+    random: object = None,
+    covariance: str = "free",
+    within: object = None,
+) -> Likelihood:
     """The likelihood, of responses of which some are `censored` or of known ones.
 
-    `random` are effects of groups of rows, "1" and inputs, with a `covariance` of a kind.
+    `random` are effects of groups of rows, "1" and inputs, with a `covariance` of a kind, or an
+    intercept also of the parts of groups that an input `within` has.
     """
     if random is not None:
         if censored:
             raise ValueError("gaussian: random effects are not available for censored responses")
-        return with_random_effects(LIKELIHOOD, random, covariance)
+        return with_random_effects(LIKELIHOOD, random, covariance, within)
     return censored_likelihood(LIKELIHOOD, "normal", 2.0) if censored else LIKELIHOOD
 
 

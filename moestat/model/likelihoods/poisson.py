@@ -22,7 +22,7 @@ from moestat.compiler.math import exp, log_gamma
 from moestat.model.censoring import FAR, OPEN, bounds_of
 from moestat.model.large_counts import draw_counts, poisson
 from moestat.model.members import Likelihood
-from moestat.model.random_intercept import with_random_intercept
+from moestat.model.random_intercept import with_integrated_effects
 from moestat.model.responses import likelihood_of_counts
 
 _STEEPEST = 300.0
@@ -177,15 +177,21 @@ def _decode(y: Encoded) -> FloatArray:
     return np.column_stack([np.real(y), np.where(np.imag(y) > OPEN, np.inf, np.imag(y))])
 
 
-def make(censored: bool = False, random: object = None, covariance: str = "free") -> Likelihood:
+def make(
+    censored: bool = False,
+    random: object = None,
+    covariance: str = "free",
+    within: object = None,
+) -> Likelihood:
     """The likelihood, of counts of which some are known by bounds, both included, or all.
 
-    `random` is ``["1"]`` for a normal intercept of each group of rows.
+    `random` are one or two normal effects of groups of rows, "1" and inputs, or an intercept also
+    of the parts of groups that an input `within` has.
     """
     if random is not None:
         if censored:
             raise ValueError("poisson: random effects are not available for censored counts")
-        return with_random_intercept(LIKELIHOOD, random, covariance, _mixed_moments)
+        return with_integrated_effects(LIKELIHOOD, random, covariance, within, _mixed_moments)
     if not censored:
         return LIKELIHOOD
     return replace(
