@@ -26,13 +26,13 @@ from moestat.kernels.effects import effects_loop, products_loop
 from moestat.kernels.groups import atoms_loop, join_loop
 from moestat.kernels.quadrature import idle, intercepts_loop, pairs_loop
 from moestat.model.family import Family
-from moestat.solvers.rows import Rows
 from moestat.solvers.rules import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from moestat.model.random_effects import RandomEffects
+    from moestat.solvers.rows import Rows
 
 
 @dataclass
@@ -92,7 +92,7 @@ def group_sums(
     base = None if effects is None else effects.base
     integrated = None if base is None else effects
     if integrated is not None and integrated.within is not None:
-        data = rows_by_parts(data, integrated.within)
+        data = data.by_parts(integrated.within)
     parts = np.empty(0, np.int64) if integrated is None else parts_of(data, integrated)
     weight, size, chunks = _layout_of(data)
     k, G, P = family.n_experts, weight.size, family.n_params
@@ -217,23 +217,6 @@ def parts_of(data: Rows, effects: RandomEffects) -> IntArray:
     code = data.X[effects.within]
     changes = np.flatnonzero(code[1:] != code[:-1]) + 1
     return np.union1d(data.begin, changes)
-
-
-def rows_by_parts(data: Rows, within: int) -> Rows:
-    """The sample with the rows of each group in ascending order of the input `within`."""
-    if "parts" not in data.memory:
-        order = np.lexsort([data.X[within], data.owner])
-        data.memory["parts"] = (
-            data
-            if np.array_equal(order, np.arange(data.size))
-            else Rows(
-                np.ascontiguousarray(data.X[:, order]),
-                data.y[order],
-                data.weight[order],
-                begin=data.begin,
-            )
-        )
-    return data.memory["parts"]
 
 
 def _reference(data: Rows) -> FloatArray:

@@ -75,6 +75,16 @@ class Rows:
             return np.arange(self.size)
         return np.repeat(np.arange(self.begin.size), np.diff(np.append(self.begin, self.size)))
 
+    def by_parts(self, within: int) -> Rows:
+        """The rows of each group in ascending order of the input `within`."""
+        if "parts" not in self.memory:
+            order = np.lexsort([self.X[within], self.owner])
+            X = np.ascontiguousarray(self.X[:, order])
+            self.memory["parts"] = replace(
+                self, X=X, y=self.y[order], weight=self.weight[order], known=None
+            )
+        return self.memory["parts"]
+
     def reweighted(self, units: FloatArray) -> Rows:
         """The rows with other weights of their units; units of weight 0 are left out."""
         used = np.flatnonzero(units > 0.0)

@@ -181,7 +181,7 @@ def fit(
         expert i normal rows are ``N(X b_i, Z D_i Z' + nu_i I)`` with any covariance matrix ``D_i``;
         one without correlations is ``random={"terms": "1 + time", "covariance": "diagonal"}``.  A
         list holds "1" and positions or names of inputs.  With ``random={"terms": "1", "within":
-        "class"}`` each part of a group, which the input "class" tells apart, has an intercept, too.
+        "class"}`` each part of a group, which the input "class" names, has an intercept, too.
     cov_type, cov_kwds : str and mapping, optional
         Type of the covariance matrix, and further arguments of
         `MoEResults.get_robustcov_results`, such as ``cov_kwds={"groups": subjects}``.

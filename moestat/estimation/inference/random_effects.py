@@ -16,7 +16,7 @@ from moestat.estimation.tables import significant
 from moestat.kernels.quadrature import nodes_loop
 from moestat.model.family import Family
 from moestat.model.random_effects import RandomEffects, factors
-from moestat.solvers.groups import group_sums, parts_of, rows_by_parts
+from moestat.solvers.groups import group_sums, parts_of
 from moestat.solvers.rows import Rows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Parts:
         """The parts of the rows of a `Data` with groups."""
         rows, effects = encoded_rows(family, data), family.likelihood.effects
         if effects.within is not None:
-            rows = rows_by_parts(rows, effects.within)
+            rows = rows.by_parts(effects.within)
         first = parts_of(rows, effects)
         return cls(first, rows.owner[first], rows)
 
