@@ -133,7 +133,7 @@ ALONE = (
 html_sidebars = {page: [] for page in ALONE}
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
-html_js_files = ["pictures.js"]
+html_js_files = ["pictures.js", "tables.js"]
 # Pages that one command writes under figures/ are shown as they are; their links leave the site.
 suppress_warnings = ["myst.xref_missing", "myst.header", "misc.highlighting_failure"]
 

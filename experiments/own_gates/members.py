@@ -14,7 +14,7 @@ from moestat.model.gates import GATES
 from moestat.model.members import Channel, Expert, Gate, Symmetry, Units
 from moestat.model.reference import apart
 
-__all__ = ["register"]
+__all__ = ["expert_of", "gate_of", "register"]
 
 
 @device
@@ -85,7 +85,9 @@ def arch(eta, m, order, mean, d1, d2):
             d2[0, b] = 2.0 * q * q * (1.0 - s * s)
 
 
-def _gate(name, block, score):
+def gate_of(name, block, score):
+    """A gate of a linear score: its compiled block, and the log-score without the mass."""
+
     def reference(blocks, X, means):
         """Log-scores (k, n) at X (n, d)."""
         s = blocks["alpha"] @ X.T + blocks["beta"][:, None]
@@ -113,7 +115,9 @@ def _gate(name, block, score):
     )
 
 
-def _expert(name, block, mean, symmetry):
+def expert_of(name, block, mean, symmetry):
+    """An expert whose mean is a function of a linear score, and its symmetry."""
+
     def reference(blocks, X):
         """Means (k, n) at X (n, d)."""
         return mean(blocks["a"] @ X.T + blocks["b"][:, None])
@@ -145,13 +149,13 @@ _EVEN = Symmetry(flips=("a", "b"))
 def register() -> None:
     """Register all of them, once."""
     gates = (
-        _gate("own-hyperbolic", hyperbolic, lambda s: 2 * np.tanh(s)),
-        _gate("own-cauchy", cauchy, lambda s: -np.log(1 + s**2)),
-        _gate("own-wave", wave, np.sin),
+        gate_of("own-hyperbolic", hyperbolic, lambda s: 2 * np.tanh(s)),
+        gate_of("own-cauchy", cauchy, lambda s: -np.log(1 + s**2)),
+        gate_of("own-wave", wave, np.sin),
     )
     experts = (
-        _expert("own-bent", bent, lambda s: s + np.sin(s) / 2, Symmetry()),
-        _expert("own-arch", arch, lambda s: np.log(1 + s**2), _EVEN),
+        expert_of("own-bent", bent, lambda s: s + np.sin(s) / 2, Symmetry()),
+        expert_of("own-arch", arch, lambda s: np.log(1 + s**2), _EVEN),
     )
     for gate in gates:
         if gate.name not in GATES:

@@ -17,9 +17,14 @@ from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
 from moestat.model.members import Channel, Gate, Units
 from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._distance import _packed, hellinger_to
+from moestat.theory.exponents._family import rows_needed
+from moestat.theory.exponents._orders import nodes_apart
 from moestat.theory.exponents._point import Point, draw_samples
+from moestat.theory.exponents._search import Ladder, climb_down, pinned_atom, spread
 from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats
 from moestat.theory.exponents._strata import exponents_by_derivatives
+from moestat.theory.exponents._work import LADDER, exponent_of, search_point
 from moestat.theory.exponents.certificates import certificates_of
 
 CHECKER = Path(__file__).parents[2] / "docs" / "theory" / "check_certificates.py"
@@ -79,15 +84,21 @@ def test_first_derivatives_are_those_of_the_density():
 
 def test_gaussian_lines_have_the_exponents_of_the_theorem():
     family, blocks = lines()
-    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=8)
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0)
     assert [found.rate(name).r for name in ("mass", "beta1", "a", "b", "nu")] == [1.0] * 5
     intercepts = found.rate("b", 2)
     assert (intercepts.r, intercepts.status) == (4.0, "proved")
     assert found.rate("nu", 2).r == 2.0
-    searched = [
-        ladder for cell, block, ladder in found.analysis.ladders if (cell, block) == ("2", "b")
-    ]
-    assert searched[0].exponent == pytest.approx(4.0, abs=0.05)
+    cells = [0, 0, 1]
+    few = search_point(found.analysis, cells)
+    pin = 0, next(p for p in few.parameters if (p.atom, p.block) == (0, "b"))
+
+    def start(h):
+        return nodes_apart(few, cells, 0, "b", h)
+
+    ladder = climb_down(few, cells, start, pin, LADDER, math.inf)
+    assert ladder is not None
+    assert ladder.exponent == pytest.approx(4.0, abs=0.05)
 
 
 def test_classes_in_general_position_are_certified():
@@ -299,3 +310,108 @@ def test_several_responses_are_refused():
     family = moestat.family("multivariate-gaussian", gate="softmax", n_experts=2)
     with pytest.raises(ValueError, match="rates are for one response of independent rows"):
         moestat.theory.rates(family, family.typical(rng=0))
+
+
+def test_a_common_translation_is_no_deviation():
+    # Gates of softmax may all move by one slope; the last atom's slope is the reference.
+    family, blocks = lines()
+    theta = family.pack(blocks)
+    cells = [1, 1, 0]
+    few = Point(family, theta, draw_samples(family, theta, WIDE, 40, seed=1))
+    (slope,) = (p for p in few.parameters if (p.atom, p.block) == (1, "beta1"))
+    assert not slope.free
+    pin = pinned_atom(cells, slope), slope
+    begun = spread(few, cells, None, 0.1, 0, pin)
+    moved = begun.values[1][slope.position] - begun.values[0][slope.position]
+    assert begun.values[0][slope.position] == few.values[slope.position]
+    assert abs(to_floats(np.array([moved], dtype=object))[0]) > 0.01
+    ladder = climb_down(
+        few, cells, lambda h: spread(few, cells, None, h, 0, pin), pin, (1e-1, 1e-2), math.inf, 8
+    )
+    assert ladder is not None
+    assert ladder.distances[-1] > 1e-8
+
+
+def ladder_of(distance, deviations=(1e-1, 1e-2, 1e-3)):
+    parameter = lines()[0]
+    return Ladder(parameter, list(deviations), [distance(h) for h in deviations], [], [])
+
+
+@pytest.mark.parametrize("r", [1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+@pytest.mark.parametrize("a", [-4.0, 0.0, 8.0])
+def test_an_exponent_is_settled_where_its_next_term_is_small(r, a):
+    found = ladder_of(lambda h: 1e-3 * (h * (1.0 + a * h)) ** r)
+    assert exponent_of(found) == (r, True)
+
+
+@pytest.mark.parametrize("power", [2.2, 3.25, 4.3])
+def test_an_exponent_between_halves_is_not_settled(power):
+    assert exponent_of(ladder_of(lambda h: h**power)) == (math.floor(power), False)
+
+
+def test_two_deviations_do_not_settle_an_exponent():
+    assert not exponent_of(ladder_of(lambda h: h**4, (1e-1, 1e-2)))[1]
+
+
+def test_a_truth_six_digits_off_an_exceptional_set_is_off_it():
+    family, on = RESONANT
+    _, off = classes([1, 2.000001], [0, 0], [1, -1], [0, 0])
+    for blocks, is_on in ((on, True), (off, False)):
+        theta = family.pack(blocks)
+        point = Point(family, theta, draw_samples(family, theta, WIDE, rows_needed(family)))
+        moments = second_order(point, first_order(point), (0, 1))
+        assert (moments.cancelling("beta", 2, (0, 1)) is not None) == is_on
+
+
+def test_the_nearest_exceptional_truths_are_in_the_answer():
+    family, blocks = classes([1, 1.7], [0.3, -0.7], [1.701, 1], [-0.7, 0.3])
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=40)
+    assert found.nearest is not None
+    assert found.nearest.name == "b, a = (beta, alpha) of the other atom"
+    assert found.nearest.distance == pytest.approx(0.001 / math.sqrt(2.0), rel=1e-3)
+    assert "Nearest exceptional truths" in str(found)
+    assert found.nearest.name in found._repr_html_()
+
+
+def test_two_points_bound_the_error_of_a_mean():
+    family = moestat.family("gaussian", gate="softmax", n_experts=1)
+    blocks = {"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [0.25]}
+    found = moestat.theory.rates(family, blocks, 1, WIDE)
+    bound = found.lower_bound("b")
+    assert bound is not None
+    # 1 and x are orthogonal, so that the law in b is a normal one with variance nu.
+    assert bound.hellinger == pytest.approx(1.0 / math.sqrt(8.0 * 0.25), rel=1e-6)
+    # The mean of n values errs by (2 nu / pi n)^(1/2), which no bound may exceed.
+    assert 0.1 < bound.constant / math.sqrt(2.0 * 0.25 / math.pi) < 1.0
+    assert found.lower_bound("mass") is None
+
+
+def test_two_points_of_a_cell_have_the_hellinger_distance_that_is_said():
+    family, blocks = lines()
+    found = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0)
+    bound = found.lower_bound("b", 2)
+    assert bound is not None
+    assert bound.r == 4.0
+    cells = [0, 0, 1]
+    pair = nodes_apart(search_point(found.analysis, cells), cells, 0, "b", 0.1)
+    distance = hellinger_to(family, found.truth, WIDE, pair)
+    fitted = family.with_experts(3)
+    theta = _packed(family, fitted, found.truth, pair)
+    nodes = {"design": WIDE, "n_nodes": 64}
+    known = moestat.hellinger(fitted, theta, family, found.truth, **nodes).value
+    # The mean over x of the distance, where ours is the root of the mean square.
+    assert known <= distance < 2.0 * known
+    # The pair of the other atom may be nearer.
+    assert bound.hellinger <= distance / 0.1**4
+
+
+def test_opposite_displacements_bound_what_is_certified_without_a_search():
+    family = moestat.family("gaussian", gate="competition-free", n_experts=2)
+    blocks = {"c": [0.4, 0], "a": [2, -1.5], "b": [1, -1], "nu": [0.25, 0.16]}
+    found = moestat.theory.rates(family, blocks, 4, WIDE, seconds=0)
+    for name in ("a", "b", "nu"):
+        of_two = found.lower_bound(name, 2)
+        assert of_two is not None
+        assert of_two.r == 2.0
+        for cell in (3, "2, 2"):
+            assert found.lower_bound(name, cell).constant == of_two.constant

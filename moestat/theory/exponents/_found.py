@@ -9,6 +9,7 @@ from typing import Any
 from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
+from moestat.theory.exponents._strata import Stratum
 from moestat.theory.exponents._work import Analysis, Rate
 
 __all__ = ["Found"]
@@ -25,6 +26,8 @@ class Found:
     rows: tuple[Rate, ...]
     notes: tuple[str, ...]
     seconds: float
+    nearest: Stratum | None
+    """The nearest set of a list on which the answer differs; None where none was found in time."""
     analysis: Analysis = field(repr=False, compare=False)
 
     def loss_options(self) -> dict[str, Any]:

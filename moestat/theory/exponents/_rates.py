@@ -18,8 +18,12 @@ from moestat.model.family import Family, check_family
 from moestat.theory.defaults import INPUTS, reporter
 from moestat.theory.exponents._analysis import analyse
 from moestat.theory.exponents._result import Rates
+from moestat.theory.exponents._strata import nearest_stratum
 
 __all__ = ["rates"]
+
+_SEARCHES = 0.75
+"""Share of the time for searches that is left to exponents; the rest is for truths nearby."""
 
 
 def rates(
@@ -118,7 +122,14 @@ def rates(
     began = time.monotonic()
     report = reporter(progress, "rates")
     with ONE_THREAD, np.errstate(all="ignore"):
-        found = analyse(model, theta, fitted, chosen, float(seconds), report)
+        found = analyse(model, theta, fitted, chosen, _SEARCHES * float(seconds), report)
+        report("exceptional truths nearby")
+        until = time.monotonic() + (1.0 - _SEARCHES) * float(seconds)
+        nearest, looked = nearest_stratum(model, theta, chosen, until)
+    if nearest is None and looked > 0.0:
+        found.notes.append(
+            f"No exceptional truths of the list are within a distance of {looked:.2g}."
+        )
     rows = tuple(replace(row) for row in found.rows)
     return Rates(
         model,
@@ -128,5 +139,6 @@ def rates(
         rows,
         tuple(found.notes),
         time.monotonic() - began,
+        nearest,
         found,
     )

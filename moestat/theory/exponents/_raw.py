@@ -113,7 +113,7 @@ def raw_cells(work: Work, size: int, blocks: Sequence[str]) -> None:
             f"d ~ ε^{best.exponent:.3g} at 96 digits",
             at_least=not settled,
         )
-        found.rows.append(with_sizes(rate, best))
+        found.rows.append(with_sizes(rate, best, found))
 
 
 def _copies(block: str, cell: str, why: str) -> Rate:
@@ -146,7 +146,7 @@ def _by_gates(work: Work, size: int, flat: Sequence[int], blocks: Sequence[str])
                 f"gates add up to a constant with d ~ ε^{best.exponent:.3g} in {best.pinned.name}"
             )
             rate = Rate(block, cell, r, SEARCHED, reason, at_least=True)
-            found.rows.append(with_sizes(rate, best) if block == best.pinned.block else rate)
+            found.rows.append(with_sizes(rate, best, found) if block == best.pinned.block else rate)
         else:
             reason = "opposite displacements of the experts: d ~ ε^2"
             found.rows.append(Rate(block, cell, 2.0, SEARCHED, reason, at_least=True))

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from moestat.theory.exponents._work import Rate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from moestat.theory.exponents._lower import LowerBound
     from moestat.theory.exponents._strata import Stratum
 
 __all__ = ["Rates"]
@@ -42,6 +44,8 @@ class Rates(Found):
         What was asked.
     notes : tuple of str
         What the reader must know besides.
+    nearest : Stratum or None
+        The nearest exceptional truths that were found, with their distance.
     seconds : float
         Time that the answer took.
     """
@@ -72,6 +76,24 @@ class Rates(Found):
                 return row
         known = ", ".join(f"{row.block} ({row.cell})" for row in self.rows)
         raise KeyError(f"no row of block {block!r} in cells of {cell}; known: {known}")
+
+    def n_seen(self, cell: str | int = 2) -> float:
+        """Sample size from which the exponents of all blocks of a kind of cell can be seen.
+
+        The blocks of a cell move together: a block that is still as far as its bounds changes the
+        errors of the others.  NaN where the size of some block is not known.
+
+        Parameters
+        ----------
+        cell : str or int
+            Fitted atoms in the cell.
+        """
+        sizes = [
+            row.n_seen
+            for row in self.rows
+            if row.cell == str(cell) and row.block != "mass" and math.isfinite(row.r)
+        ]
+        return float(np.max(sizes)) if sizes else math.nan
 
     def _cells(self) -> list[tuple[str, ...]]:
         return [
@@ -106,9 +128,16 @@ class Rates(Found):
         for reason, rows in self._reasons().items():
             text = f"{'; '.join(rows)}: {reason}."
             lines += textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
-        for note in self.notes:
+        for note in self._remarks:
             lines += textwrap.wrap(note, _WIDTH)
         return "\n".join(lines)
+
+    @property
+    def _remarks(self) -> list[str]:
+        """The notes, and what the nearest exceptional set changes."""
+        if self.nearest is None:
+            return list(self.notes)
+        return [*self.notes, f"Nearest exceptional truths: {self.nearest}."]
 
     def _reasons(self) -> dict[str, list[str]]:
         """Reason -> blocks with their kind of cell."""
@@ -128,7 +157,7 @@ class Rates(Found):
             + "</tr>"
             for cells, row in zip(self._cells(), self.rows, strict=True)
         )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._remarks)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def to_latex(self) -> str:
@@ -221,7 +250,35 @@ class Rates(Found):
         """
         from moestat.theory.exponents._strata import strata_near
 
-        return strata_near(self, seconds)
+        until = monotonic() + seconds
+        return tuple(strata_near(self.family, self.truth, self.design, until))
+
+    def lower_bound(self, block: str, cell: str | int = 1) -> LowerBound | None:
+        """The lower bound of Le Cam's two points for a row, with its constant.
+
+        Parameters
+        ----------
+        block, cell
+            As in `rate`.
+
+        Returns
+        -------
+        LowerBound or None
+            None where the answer has no pair of measures: blocks that are not identified, or whose
+            exponent no search has seen.
+
+        Examples
+        --------
+        >>> import moestat
+        >>> F = moestat.family("gaussian", gate="softmax", n_experts=1)
+        >>> blocks = {"beta0": [0], "beta1": [0], "a": [2], "b": [1], "nu": [0.25]}
+        >>> found = moestat.theory.rates(F, blocks, 1)
+        >>> print(found.lower_bound("b"))
+        b (1): at least 0.068 n^(-1/2)
+        """
+        from moestat.theory.exponents._lower import lower_bound
+
+        return lower_bound(self.analysis, self.rate(block, cell))
 
     def certificates(self) -> list[dict[str, Any]]:
         """A record for each certified answer, which others can check without this library.

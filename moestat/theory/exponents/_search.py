@@ -32,7 +32,7 @@ from moestat.theory.exponents._series import (
 from moestat.theory.exponents._series import exponential as series_exponential
 from moestat.theory.exponents._series import product as series_product
 
-__all__ = ["Configuration", "Ladder", "climb_down"]
+__all__ = ["Configuration", "Ladder", "climb_down", "is_near", "pinned_atom", "spread"]
 
 _ITERATIONS = 30
 _REJECTIONS = 6
@@ -105,7 +105,8 @@ class Ladder:
     """Root mean square of the relative change at the samples."""
     moves: list[dict[str, float]]
     """Largest deviation of each block of cells of several atoms, at each of them."""
-    last: Configuration = field(repr=False)
+    steps: list[Configuration] = field(repr=False)
+    """The fitted atoms at each deviation."""
     shares: float = 1.0
     """Least share of an atom in its cell."""
 
@@ -365,6 +366,11 @@ def _root(value: int, n: int) -> float:
     )
 
 
+def is_near(slope: float, r: float) -> bool:
+    """Whether an exponent can be seen in a local one: it is within a tenth."""
+    return abs(slope - r) <= 0.1 * r
+
+
 def climb_down(
     point: Point,
     cells: Sequence[int],
@@ -374,6 +380,7 @@ def climb_down(
     until: float,
     iterations: int = _ITERATIONS,
     only: frozenset[str] | None = None,
+    until_exponent: float | None = None,
 ) -> Ladder | None:
     """Minima at decreasing deviations of one coordinate of one fitted atom.
 
@@ -395,6 +402,8 @@ def climb_down(
         Steps at each deviation, at most.
     only : frozenset of str, optional
         Blocks that move, in cells of several atoms alone; all by default.
+    until_exponent : float, optional
+        Deviations end where the local exponent is near this one, see `is_near`.
     """
     problem = _Problem(point, cells, only)
     i, parameter = pin
@@ -410,9 +419,13 @@ def climb_down(
         values.append(at)
         distances.append(distance)
         moves.append(_moves(point, at))
+        if until_exponent is not None and len(held) > 1:
+            slope = math.log(distances[-1] / distances[-2]) / math.log(held[-1] / held[-2])
+            if is_near(slope, until_exponent):
+                break
     if at is None or not values:
         return None
-    return Ladder(parameter, held, distances, moves, values[-1], _least_share(values[-1]))
+    return Ladder(parameter, held, distances, moves, values, _least_share(values[-1]))
 
 
 def _shrunk(point: Point, at: Configuration, factor: float) -> Configuration:
@@ -494,7 +507,32 @@ def spread(
                 for p, v in zip(movable, row, strict=True):
                     values[k][p.position] += fixed(float(h * v))
     values[i][parameter.position] = point.values[parameter.position] + fixed(h)
-    return Configuration(list(cells), values, [0] * len(values), {})
+    return _in_gauge(point, Configuration(list(cells), values, [0] * len(values), {}))
+
+
+def _in_gauge(point: Point, at: Configuration) -> Configuration:
+    """The measure whose first atom holds the reference, by translation of all atoms.
+
+    A common translation is no deviation, and the search holds that atom's reference still.
+    """
+    for p in point.parameters:
+        if p.free or not p.movable or p.atom not in at.cells:
+            continue
+        holder = at.cells.index(p.atom)
+        shift = at.values[holder][p.position] - point.values[p.position]
+        for q in point.parameters:
+            if q.block != p.block or q.channel != p.channel or q.feature != p.feature:
+                continue
+            for own, j in zip(at.values, at.cells, strict=True):
+                if j == q.atom:
+                    own[q.position] -= shift
+    return at
+
+
+def pinned_atom(cells: Sequence[int], p: Parameter) -> int:
+    """The fitted atom that a coordinate is held in: not the one that holds the reference."""
+    first = list(cells).index(p.atom)
+    return first if p.free else first + 1
 
 
 def _simplex(m: int, rank: int, rng: np.random.Generator) -> FloatArray:

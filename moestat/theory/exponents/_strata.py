@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +19,11 @@ from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.theory.exponents._cells import first_order, second_order
+from moestat.theory.exponents._family import blocks_of, has_corners, no_cells, rows_needed
 from moestat.theory.exponents._jumps import find_jumps
 from moestat.theory.exponents._point import Point, draw_samples
 
-if TYPE_CHECKING:
-    from moestat.theory.exponents._found import Found
-
-__all__ = ["Stratum", "strata_near"]
+__all__ = ["Stratum", "nearest_stratum", "strata_near"]
 
 _RATIOS = (2.0, 3.0)
 
@@ -52,17 +49,41 @@ Exponents = dict[tuple[str, str], str]
 """Block and kind of cell -> what derivatives say."""
 
 
-def strata_near(rates: Found, seconds: float) -> tuple[Stratum, ...]:
-    """The sets near the truth of a table of rates, nearest first; see `Rates.exceptional`."""
-    until = monotonic() + seconds
-    family, design = rates.family, rates.design
-    own = exponents_by_derivatives(family, rates.truth, design)
-    found = []
-    for name, moved in sorted(
-        _candidates(family, rates.truth), key=lambda each: _gap(rates, each[1])
-    ):
-        distance = _gap(rates, moved)
-        if monotonic() > until or distance == 0.0:
+def strata_near(
+    family: Family, theta: FloatArray, design: Design, until: float
+) -> Iterator[Stratum]:
+    """The sets near a truth (P,), nearest first, until a time of `time.monotonic`."""
+    compared = _compared(family, theta, design, until)
+    return (stratum for _, stratum in compared if stratum is not None)
+
+
+def nearest_stratum(
+    family: Family, theta: FloatArray, design: Design, until: float
+) -> tuple[Stratum | None, float]:
+    """The nearest set, and the distance up to which the list was looked at."""
+    looked = 0.0
+    for distance, stratum in _compared(family, theta, design, until):
+        if stratum is not None:
+            return stratum, distance
+        looked = distance
+    return None, looked
+
+
+def _compared(
+    family: Family, theta: FloatArray, design: Design, until: float
+) -> Iterator[tuple[float, Stratum | None]]:
+    """The distance of each set of the list in turn, with the set if the answer differs on it."""
+    if monotonic() > until:
+        return
+    own = exponents_by_derivatives(family, theta, design)
+    candidates = [
+        (float(np.linalg.norm(moved - theta)), name, moved)
+        for name, moved in _candidates(family, theta)
+    ]
+    for distance, name, moved in sorted(candidates, key=lambda each: each[0]):
+        if monotonic() > until:
+            return
+        if distance == 0.0:
             continue
         there = exponents_by_derivatives(family, moved, design)
         changes = tuple(
@@ -70,13 +91,7 @@ def strata_near(rates: Found, seconds: float) -> tuple[Stratum, ...]:
             for (block, cell), value in there.items()
             if own.get((block, cell), value) != value
         )
-        if changes:
-            found.append(Stratum(name, distance, changes, moved))
-    return tuple(found)
-
-
-def _gap(rates: Found, moved: FloatArray) -> float:
-    return float(np.linalg.norm(moved - rates.truth))
+        yield distance, Stratum(name, distance, changes, moved) if changes else None
 
 
 def exponents_by_derivatives(family: Family, theta: FloatArray, design: Design) -> Exponents:
@@ -87,8 +102,6 @@ def exponents_by_derivatives(family: Family, theta: FloatArray, design: Design) 
     family, theta, design
         As `moestat.theory.rates` takes them.
     """
-    from moestat.theory.exponents._analysis import blocks_of, has_corners, no_cells, rows_needed
-
     point = Point(family, theta, draw_samples(family, theta, design, rows_needed(family)))
     first = first_order(point, find_jumps(family, theta, design, point))
     free = set().union(*first.blocks) if first.blocks else set()

@@ -10,8 +10,9 @@ from moestat.base.types import FloatArray
 from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.theory.exponents._cells import FirstOrder, Moments
+from moestat.theory.exponents._distance import hellinger_of
 from moestat.theory.exponents._point import Point, draw_samples
-from moestat.theory.exponents._search import Ladder
+from moestat.theory.exponents._search import Ladder, is_near
 
 __all__ = [
     "CERTIFIED",
@@ -27,6 +28,7 @@ __all__ = [
     "Rate",
     "Work",
     "exponent_of",
+    "inexactness",
     "search_point",
     "with_sizes",
     "zero_at",
@@ -36,11 +38,10 @@ PROVED, CERTIFIED, SEARCHED = "proved", "certified", "searched"
 FREE, NONE, OPEN = "not identified", "no such measure", "undecided"
 
 LADDER = (1e-1, 1e-2, 1e-3)
-SIZES = (1e-1, 3e-2, 1e-2)
+SIZES = tuple(m * 10.0**-k for k in range(1, 7) for m in (1.0, 0.3))
+"""Deviations at which sample sizes are looked for, until the exponent is seen."""
 ZERO_DISTANCE = 1e-40
 """A distance below this at a deviation of .1 is 0 to the digits of the arithmetic."""
-_NEAR_INTEGER = 0.12
-"""How far a local exponent may be from the exponent that it is taken for."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +132,31 @@ def zero_at(ladder: Ladder) -> str:
 
 
 def exponent_of(ladder: Ladder) -> tuple[float, bool]:
-    """The exponent of a ladder, and whether its local slopes have settled at a whole number."""
+    """The exponent of a ladder, and whether its local slopes have settled at half a whole number.
+
+    Exponents of analytic families are rational, in all known cases multiples of 1/2.  A local one
+    may be off by `inexactness` of it; where that is a quarter or more, the ladder is too short to
+    tell two of them apart.
+    """
     if not ladder.slopes:
         return math.nan, False
     last = ladder.slopes[-1]
     whole = float(round(2.0 * last)) / 2.0
-    if abs(last - whole) < _NEAR_INTEGER * 0.5 * max(1.0, whole / 2.0):
+    off = whole * inexactness(ladder)
+    if abs(last - whole) <= off < 0.25:
         return whole, True
     return float(math.floor(last + 0.05)), False
+
+
+def inexactness(ladder: Ladder) -> float:
+    """How far, relatively, the last local exponent may be from the exponent.
+
+    Let displacements be ``h (1 + a h)`` in place of h, so that the distance is ``(h (1 + a h))^r``:
+    between h and k it has the local exponent ``r (1 + log((1 + a h) / (1 + a k)) / log(h / k))``.
+    The ladder is taken to begin where the second term is as large as the first.
+    """
+    first, (h, k) = ladder.deviations[0], ladder.deviations[-2:]
+    return math.log((first + h) / (first + k)) / math.log(h / k)
 
 
 def search_point(found: Analysis, cells: Sequence[int]) -> Point:
@@ -149,16 +167,9 @@ def search_point(found: Analysis, cells: Sequence[int]) -> Point:
     return Point(family, found.theta, draw_samples(family, found.theta, found.design, rows, seed=1))
 
 
-def with_sizes(rate: Rate, ladder: Ladder) -> Rate:
+def with_sizes(rate: Rate, ladder: Ladder, found: Analysis) -> Rate:
     """The rate with sample sizes from a ladder, whose first deviation is .1."""
-
-    def n(distance: float) -> float:
-        # The relative change has mean square chi^2, about 8 h^2 near the truth.
-        return 4.0 / distance**2
-
-    seen = math.nan
-    for slope, distance in zip(ladder.slopes, ladder.distances, strict=False):
-        if abs(slope - rate.r) <= 0.1 * rate.r:
-            seen = n(distance)
-            break
-    return replace(rate, n_for=n(ladder.distances[0]), n_seen=seen)
+    distances = hellinger_of(found.family, found.theta, found.design, ladder)
+    sizes = [0.5 / distance**2 for distance in distances]
+    seen = [n for slope, n in zip(ladder.slopes, sizes, strict=False) if is_near(slope, rate.r)]
+    return replace(rate, n_for=sizes[0], n_seen=seen[0] if seen else math.nan)
