@@ -2,11 +2,11 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/sweep_starts.py [--replicates 6]
 
-Each cell is fitted from the starts near the truth (`estimate = "near-truth"`), from the race for
-the maximum, from the race and the second pass of `run --confirm`, and from sixty further starts of
-other kinds.  Shown are the share of the cells in which the sixty are higher by more than 0.02, the
-mean height below the highest of all, and the processor time of a whole cell over that of one near
-the truth.  Then the probability of a higher maximum is fitted to one half of the cells, and
+Each cell is fitted from the starts near the truth (`estimate = "near-truth"`), from the search for
+the maximum, from the search and the second pass of `run --confirm`, and from sixty further starts
+of other kinds.  Shown are the share of the cells in which the sixty are higher by more than 0.02,
+the mean height below the highest of all, and the processor time of a whole cell over that of one
+near the truth.  Then the probability of a higher maximum is fitted to one half of the cells, and
 compared with what happened in the other half.
 """
 
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from moestat.estimation.maximum import MaximumStarts, covariates
 from results import markdown
 
 from moestat import starts
@@ -27,6 +26,7 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
+from moestat.estimation.search.maximum import MaximumStarts, covariates
 from moestat.solvers import make_solver
 from moestat.solvers.driver import Cores
 from moestat.sweep.kinds.fit.cell import data_of
@@ -130,7 +130,7 @@ def spec_of(name: str, estimate: str, replicates: int, k: int = 3) -> Spec:
 
 
 def further(spec: Spec) -> list[starts.StartRule]:
-    """Sixty starts that have nothing to do with those of a race."""
+    """Sixty starts that have nothing to do with those of a search."""
     truth, fitted = spec.truths["t"], spec.fitted_family(spec.curves[0])
     known = truth.family, truth.theta
     rules: list[starts.StartRule] = [starts.TruthStarts(*known, 10, z) for z in (0.1, 0.5, 1.5)]
@@ -156,7 +156,7 @@ def height(spec: Spec, cell: Cell, rules: Sequence[starts.StartRule]) -> tuple[f
         rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
     )
     (result,), seconds = timed(lambda: fit_jobs([job], Cores(1)))
-    return float(result.log_likelihood), seconds, result.certificate
+    return float(result.llf), seconds, result.certificate
 
 
 def measure(name: str, replicates: int, k: int = 3) -> tuple[dict[str, object], list[list[float]]]:
@@ -188,26 +188,26 @@ def measure(name: str, replicates: int, k: int = 3) -> tuple[dict[str, object], 
     row: dict[str, object] = {"family": name, "k": k, "cells": len(rows)}
     row |= {
         f"further starts higher, {label}": f"{100 * share:.0f}%"
-        for label, share in zip(("near truth", "race", "confirmed"), higher, strict=True)
+        for label, share in zip(("near truth", "search", "confirmed"), higher, strict=True)
     }
-    for label, mean in zip(("near truth", "race", "confirmed"), below.mean(axis=0), strict=False):
+    for label, mean in zip(("near truth", "search", "confirmed"), below.mean(axis=0), strict=False):
         row[f"below the highest, {label}"] = round(float(mean), 2)
     row |= {
         f"time, {q}": round(float(t), 1)
-        for q, t in zip(("race", "confirmed"), times[:2], strict=True)
+        for q, t in zip(("search", "confirmed"), times[:2], strict=True)
     }
     return row, cells
 
 
 def ends_of(spec: Spec, cell: Cell, second: MaximumStarts) -> tuple[list[float], list[float]]:
-    """Heights of the runs of the first race of a cell, and of both races."""
+    """Heights of the runs of the first search of a cell, and of both searches."""
     family, (first,) = spec.fitted_family(spec.curves[0]), spec.start_rules(spec.curves[0])
     assert isinstance(first, MaximumStarts)
     job = FitJob(family, Data.of(family, *data_of(spec, cell)))
     problem = RunningFit.in_own_box(job, Cores(1)).inner
     rng = np.random.default_rng(cell.fit_seed).spawn(1)[0]
-    ends = first.race(problem, rng).ends
-    return ends, [*ends, *second.race(problem, rng).ends]
+    ends = first.search(problem, rng).ends
+    return ends, [*ends, *second.search(problem, rng).ends]
 
 
 def logistic(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -240,7 +240,7 @@ def calibration(cells: list[list[float]]) -> str:
     brier = float(np.mean((p - held) ** 2))
     coefficients = ", ".join(f"{c:.3f}" for c in logistic(X, y))
     return (
-        f"Coefficients from all cells, after one race and after two: {coefficients}. Half of the"
+        f"Coefficients from all cells, after one search and after two: {coefficients}. Half of the"
         f" cells fitted, the other half held out: Brier score {brier:.3f}.\n\n{markdown(rows)}"
     )
 

@@ -63,7 +63,9 @@ class RateResult:
         HC3 standard error of the slope.
     bootstrap_interval : (float, float)
         95% percentile interval of the slope over resampled replicates; NaN unless every n has
-        at least two replicates.
+        at least two replicates.  With ten replicates and normal logarithms of losses it holds the
+        slope in .955 of simulations for six sizes and .94 for three; with those of chi-square
+        losses in .93, as `interval` does.
     bootstrap_error : (float, float)
         Monte Carlo standard errors of its ends, from the finite number of resamples.
     intercept : float

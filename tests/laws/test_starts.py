@@ -92,7 +92,7 @@ def test_every_start_rule_draws_or_is_refused_by_its_name(kind):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_the_race_for_the_maximum_is_run_for_every_family(kind):
+def test_the_search_for_the_maximum_is_run_for_every_family(kind):
     rng = np.random.default_rng(1)
     family = make(kind, 3, 1, 3)
     truth = family.with_experts(2)
@@ -102,7 +102,7 @@ def test_the_race_for_the_maximum_is_run_for_every_family(kind):
         y[:3] = [1, 2, 3]
     job = FitJob(family, Data.of(family, X, y), rng=0)
     problem = RunningFit.in_own_box(job, Cores(1)).original
-    found = MaximumStarts(truth, theta, count=5, near=2).race(problem, rng)
+    found = MaximumStarts(truth, theta, count=5, near=2).search(problem, rng)
     assert found.points.shape == (len(found.counts), family.n_params)
     assert np.all(np.isfinite(found.points))
     assert np.all((found.points >= family.lower) & (found.points <= family.upper))

@@ -41,7 +41,7 @@ def test_an_estimate_is_in_doubt_by_its_probability_or_else_by_its_starts():
     some = columns(
         p_higher=[0.1, 0.3, np.nan, np.nan, np.nan],
         agreement=[0.1, 1.0, 0.4, 0.6, 0.0],
-        n_starts=[13, 13, 3, 3, 1],
+        n_starts=[17, 17, 3, 3, 1],
     )
     assert in_doubt(some).tolist() == [False, True, True, False, False]
 
@@ -51,7 +51,7 @@ def test_evidence_counts_what_the_runs_say():
         columns(
             p_higher=[0.1, 0.5, 0.3],
             agreement=[0.6, 0.1, 0.5],
-            n_starts=[13, 13, 56],
+            n_starts=[17, 17, 60],
             above_near_truth=[0.0, 2.0, 0.5],
             **{"second_pass.gain": [np.nan, np.nan, 1.5]},
         ),
@@ -124,7 +124,7 @@ def test_a_second_pass_takes_an_estimate_s_place_only_if_it_is_higher():
             second = both.certificate["second_pass"]
             gains.append(second["gain"])
             assert second["first_loss"] == first.loss
-            assert both.certificate["n_starts"] == 13 + 43
+            assert both.certificate["n_starts"] == 17 + 43
             assert first.log_likelihood is not None
             higher = first.log_likelihood + second["gain"]
             assert both.log_likelihood == pytest.approx(higher, abs=1e-6)

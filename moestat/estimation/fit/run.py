@@ -57,7 +57,7 @@ class RunningFit:
     counts: list[int] = field(default_factory=list[int])
     lower: int = 0
     record: SearchRecord | ModeRecord | None = None
-    races: list[Finalists] = field(default_factory=list[Finalists])  # for the maximum
+    searches: list[Finalists] = field(default_factory=list[Finalists])  # for the maximum
     risk: float = Agreement.risk
     interrupted: bool = False
     late: bool = False
@@ -89,7 +89,7 @@ class RunningFit:
                 break
             n_seen = 0
             if isinstance(rule, MaximumStarts):
-                self.add_finalists(rule.race(self.inner, rng))
+                self.add_finalists(rule.search(self.inner, rng))
                 continue
             if isinstance(rule, SearchRule):
                 n_seen = rule.rows(self.inner)
@@ -102,10 +102,10 @@ class RunningFit:
         LOG.info("climbing on %d rows from %d starts", self.inner.data.size, len(self.problems))
 
     def add_finalists(self, found: Finalists) -> None:
-        """An iteration from each finalist of a race for the maximum."""
+        """An iteration from each finalist of a search for the maximum."""
         self.counts += found.counts
         self.lower += found.lower
-        self.races.append(found)
+        self.searches.append(found)
         known = replace(self.inner, seen=self.inner.data.size)
         self.add_starts(NEAR, found.points[:1], known)
         self.add_starts(MaximumStarts.name, found.points[1:], known)
@@ -203,8 +203,8 @@ class RunningFit:
         labels, counts = [self.labels[j] for j in positions], [self.counts[j] for j in positions]
         best = _best(solutions, labels, [*counts, self.lower], seconds)
         best = self.with_probability(best)
-        if self.races and f"{NEAR} 0" in labels:
-            best = judge(self.races, best, solutions[labels.index(f"{NEAR} 0")])
+        if self.searches and f"{NEAR} 0" in labels:
+            best = judge(self.searches, best, solutions[labels.index(f"{NEAR} 0")])
         doubts_of_fit: list[Doubt] = []
         if self.job.prior is not None:
             assert isinstance(self.problems[0], PenalisedProblem)

@@ -4,9 +4,11 @@ With more experts than the truth the likelihood has many maxima: the further ato
 of a true one, or fit noise anywhere in the box with a mass of order n^(-1/2) (Dacunha-Castelle and
 Gassiat 1999).  Starts around the truth find those of the first kind, and not always the highest.
 
-Runs of 12 steps do not yet rank as they do at convergence, those of 25 steps mostly do (the rank
-correlation of the heights of 20 runs with the final ones is .3 and .6 in the mean over ten data
-sets of five families), so a race has one rung of 25 steps.
+Every start is climbed to convergence: heights after 8 to 30 steps say little of the final ones
+(keeping the better half or quarter there loses the highest of 40 ends in every second cell, and
+saves a third of the time).  With one input and discrete responses climbs run on some hundred
+quadrature nodes in place of the rows, where the maxima are the same and a step takes half the time
+(`benchmarks/sweep_starts.py`).
 """
 
 from __future__ import annotations
@@ -37,11 +39,13 @@ from moestat.estimation.starts import (
 )
 from moestat.estimation.starts.given import share_masses
 from moestat.estimation.starts.scale import Scale
+from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.solvers import Solution
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
-from moestat.solvers.rules import NEWTON_STEPS
+from moestat.solvers.rules import DETAIL, NEWTON_STEPS
+from moestat.solvers.sample import Sample
 
 __all__ = [
     "NEAR",
@@ -53,27 +57,36 @@ __all__ = [
 ]
 
 NEAR = "near truth"
-"""Name of the best start of a race near the truth."""
+"""Name of the best start of a search near the truth."""
 
 _STEPS = 25
-"""Steps of a run before the better ones go on; see the module."""
-_KEPT = 3
-"""One run in so many goes on."""
+"""Most steps of the fit with the truth's number of experts, which is regular."""
+_PANELS = 10
+"""Panels of the quadrature that stands for the rows of a class while a search climbs: with 8 to 30
+the highest of 45 ends is the same, with 5 it is lost in every second cell."""
+_MOST = 50_000
+"""Largest n for it: heights on nodes err by more the larger n is, by .1 for n = 16,000."""
+_SAVED = 2
+"""Rows over nodes from which on the quadrature saves time."""
+_REFINED = 8
+"""Number of the highest ends on nodes that are climbed on from on all rows: heights there differ
+from those on nodes by .1, and by more than 1 where an expert is a step."""
 _SIZES = (0.2, 1.5)
 """Smallest and largest size of a split, in units of random predictors (`RandomStarts`): from copies
 that have hardly parted to atoms that are nowhere near."""
 _SHARES = (0.01, 0.1)
-"""Smallest and largest mean weight of a light atom: of the order n^(-1/2) for n from 100 to 1e4."""
+"""Smallest and largest mean weight of an added expert of small weight: of the order n^(-1/2) for n
+from 100 to 1e4."""
 _ROWS = 200
-"""Rows by which the mean weight of a light atom is set: it is then known to about a tenth."""
+"""Rows by which this mean weight is set: it is then known to about a tenth."""
 _FLATTEST = 3
 """Number of directions of least curvature that a start may move along: copies of an atom part in
 as many ways as the atom has parameters, and the flattest ones are where the likelihood rises."""
-_RUNS = 13
-"""Runs of a race with the default numbers of starts."""
+_RUNS = 17
+"""Runs of a search with the default numbers of starts."""
 _COEFFICIENTS = (-7.623, 3.342, 0.058, -0.592)
 """Coefficients of the probability of a higher maximum, those of `covariates`:
-`benchmarks/sweep_starts.py` fits them to over-specified cells of six families after one race and
+`benchmarks/sweep_starts.py` fits them to over-specified cells of six families after one search and
 after two, half of which it holds out."""
 _DRAWS = 64
 """Random predictors from which typical sizes are known to a tenth."""
@@ -82,7 +95,7 @@ _FARTHEST, _FINE = 60.0, 0.01
 
 
 class Finalists(NamedTuple):
-    """The runs of a race that go on to the solver of the fit."""
+    """The runs of a search that go on to the solver of the fit."""
 
     points: FloatArray
     """Parameters (m, P): of the best run near the truth, and of the highest others."""
@@ -94,12 +107,12 @@ class Finalists(NamedTuple):
     """Heights of all runs."""
 
 
-def judge(races: Sequence[Finalists], best: Solution, near: Solution) -> Solution:
-    """The best solution, with what the races say of it.
+def judge(searches: Sequence[Finalists], best: Solution, near: Solution) -> Solution:
+    """The best solution, with what the searches say of it.
 
     That is how far it is above the solution near the truth, and the probability of a higher one.
     """
-    heights = [height for race in races for height in race.ends]
+    heights = [height for search in searches for height in search.ends]
     chance = 1.0 / (1.0 + math.exp(-float(np.dot(_COEFFICIENTS, covariates(heights)))))
     above = float(best.log_likelihood - near.log_likelihood)
     certificate = replace(best.certificate, above_near_truth=above, p_higher=chance)
@@ -109,9 +122,9 @@ def judge(races: Sequence[Finalists], best: Solution, near: Solution) -> Solutio
 def covariates(heights: Sequence[float]) -> FloatArray:
     """The covariates of the probability of a higher maximum than the highest of some runs.
 
-    They are 1, the logarithm of the expected number of heights that 13 of the runs come to, the
+    They are 1, the logarithm of the expected number of heights that 17 of the runs come to, the
     share of further runs that reached the best one, and the logarithm of the number of runs, in
-    units of 13.
+    units of 17.
     """
     counts = group_by_height([RunEnd(np.empty(0), height) for height in heights])[1]
     distinct, n_runs = expected_distinct(counts, _RUNS), len(heights)
@@ -122,13 +135,14 @@ def covariates(heights: Sequence[float]) -> FloatArray:
 @doors
 @dataclass(frozen=True)
 class MaximumStarts:
-    """The winners of a race from near the truth, from splits of it, and from all over the box.
+    """The highest ends of climbs from near the truth, from splits of it, and from all over the box.
 
-    The race has `near` starts around the truth, as `TruthStarts` has them, and `count` others of
-    five kinds in turn: the fit with the truth's number of experts, its atoms copied in every
-    allocation of the further atoms to true ones and moved apart at random, by random sizes, or
-    along the directions in which the likelihood is flattest there; that fit with light atoms
-    anywhere in the box; random predictors; and splits of the one-expert fit.
+    There are `near` starts around the truth, as `TruthStarts` has them, and `count` others, of
+    which six in seven begin at the fit with the truth's number of experts: with experts of small
+    weight added anywhere in the box, or with its atoms copied, in every allocation of the further
+    atoms to true ones, and moved apart at random or along the directions in which the likelihood is
+    flattest, by random sizes.  One in seven has random predictors.  Without further atoms random
+    predictors and splits of the one-expert fit take turns.
 
     Parameters
     ----------
@@ -159,12 +173,12 @@ class MaximumStarts:
     >>> X, y = sample(F, theta, n=500, rng=0)
     >>> found = fit(F.with_experts(3), X, y, starts=[MaximumStarts(F, theta)], rng=0)
     >>> found.certificate.n_starts, found.certificate.above_near_truth > -1e-6
-    (13, True)
+    (17, True)
     """
 
     truth_family: Family
     truth: FloatArray = field(repr=False)
-    count: int = 10
+    count: int = 14
     near: int = 3
     noise: float = 0.1
     threads: int | None = 1
@@ -181,24 +195,29 @@ class MaximumStarts:
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The finalists, shape (m, P)."""
-        return self.race(problem, rng).points
+        return self.search(problem, rng).points
 
-    def race(self, problem: Problem, rng: np.random.Generator) -> Finalists:
-        """Run all starts for some steps, and the better ones to convergence."""
+    def search(self, problem: Problem, rng: np.random.Generator) -> Finalists:
+        """Run all starts to convergence on few rows, and the highest ends on more."""
+        coarse, rows = _coarsest(problem), _condensed(problem)
         neighbours = TruthStarts(self.truth_family, self.truth, self.near, self.noise)
-        starts = neighbours.draw(problem, rng), self.draw_others(problem, rng)
-        close, far = (run_starts(problem, points, _STEPS, self.threads) for points in starts)
-        # The best near the truth goes on in any case: heights are compared with its own.
-        others = sorted([*close[1:], *far], key=lambda run: -run.height)
-        # Short least-squares runs, of steps without Hessians, say nothing of where they end.
-        kept = len(others) if problem.family.is_regression else -(-(len(others) + 1) // _KEPT)
-        at = _distinct(others)[:kept]
-        points = np.array([close[0].theta, *(others[i].theta for i in at)])
-        near, *rest = self._finish(problem, points)
-        left = [run for i, run in enumerate(others) if i not in at]
-        return _finalists(near, rest, left)
+        close = self._climb(coarse, neighbours.draw(coarse, rng))
+        near = max(close, key=lambda run: run.height)
+        far = self._climb(coarse, self.draw_others(coarse, rng))
+        runs = sorted([near, *(run for run in close if run is not near), *far], key=_depth)
+        at, counts = _distinct(runs), group_by_height(runs)[1]
+        place = max(j for j, i in enumerate(at) if runs[i].height >= near.height)
+        others = [j for j in range(min(len(at), _REFINED)) if j != place]
+        ends = [near, *(runs[at[j]] for j in others)]
+        if rows is not coarse:
+            ends = self._climb(rows, np.array([end.theta for end in ends]))
+        kept = sorted(range(1, len(ends)), key=lambda i: -ends[i].height)[: SEARCH.returned]
+        of_each = [counts[place], *(counts[others[i - 1]] for i in kept)]
+        points = np.array([ends[i].theta for i in (0, *kept)])
+        heights = [run.height for run in runs]
+        return Finalists(points, of_each, len(runs) - sum(of_each), heights)
 
-    def _finish(self, problem: Problem, points: FloatArray) -> list[RunEnd]:
+    def _climb(self, problem: Problem, points: FloatArray) -> list[RunEnd]:
         """The converged runs from points (m, P), in their order."""
         return [run_starts(problem, point[None], NEWTON_STEPS, self.threads)[0] for point in points]
 
@@ -210,7 +229,8 @@ class MaximumStarts:
             lambda rng: SplitStarts().draw(problem, rng)[0],
         ]
         if smaller.more > 0:
-            kinds = [smaller.split, kinds[0], smaller.part_flatly, kinds[1], smaller.add_light]
+            each = [smaller.add_small, smaller.split, smaller.part_flatly]
+            kinds = [*each, *each, kinds[0]]
         return np.array([draw(rng) for draw in islice(cycle(kinds), self.count)])
 
     def _fit_smaller(self, problem: Problem) -> FloatArray:
@@ -240,7 +260,7 @@ def make_sweep_starts(
     Returns
     -------
     list of StartRule
-        The race for the maximum first.
+        The search for the maximum first.
 
     Raises
     ------
@@ -338,7 +358,7 @@ class _Smaller:
         directions[:, free] = unit * vectors[:, : len(directions)].T
         return directions
 
-    def add_light(self, rng: np.random.Generator) -> FloatArray:
+    def add_small(self, rng: np.random.Generator) -> FloatArray:
         """The smaller fit with random atoms anywhere in the box, of a small mean weight.
 
         Where the gate has neither masses nor a first channel with an intercept of its own, the
@@ -389,19 +409,24 @@ def _distinct(runs: list[RunEnd]) -> list[int]:
     return at
 
 
-def _finalists(near: RunEnd, rest: list[RunEnd], left: list[RunEnd]) -> Finalists:
-    """The best run near the truth, the highest others, and how many runs came to each height."""
-    ends = sorted([near, *rest, *left], key=lambda run: -run.height)
-    heights, counts = [ends[i].height for i in _distinct(ends)], group_by_height(ends)[1]
+def _depth(run: RunEnd) -> float:
+    """Minus the height of a run."""
+    return -run.height
 
-    def place(run: RunEnd) -> int:
-        """Number of the height that a run came to."""
-        return max(i for i, height in enumerate(heights) if height >= run.height)
 
-    rest = sorted(rest, key=lambda run: -run.height)
-    # Of two runs at one height the one near the truth stands for both.
-    others = [rest[i] for i in _distinct(rest) if place(rest[i]) != place(near)]
-    chosen = [near, *others[: SEARCH.returned]]
-    of_each = [counts[place(run)] for run in chosen]
-    points = np.array([run.theta for run in chosen])
-    return Finalists(points, of_each, len(ends) - sum(of_each), [run.height for run in ends])
+def _condensed(problem: Problem) -> Problem:
+    """The problem on the fewest rows that stand for all, see `moestat.model.compression`."""
+    level = next(level for level in problem.data.levels if not level.preview)
+    return problem if level is problem.data else problem.replace_data(level)
+
+
+def _coarsest(problem: Problem) -> Problem:
+    """The problem on some hundred rows on which runs find the maxima, or the condensed one."""
+    data = problem.data
+    classes = data.X.shape[0] == 1 and np.issubdtype(data.y.dtype, np.integer)
+    few = float(data.weight.sum()) <= _MOST
+    if classes and few and data.begin is None and not data.whole:
+        x, y, weight = gauss_compress(data.X[0], data.y, data.weight, _PANELS, DETAIL.nodes)
+        if _SAVED * len(x) <= data.size:
+            return problem.replace_data(Sample(np.ascontiguousarray(x[None]), y, weight))
+    return _condensed(problem)

@@ -20,7 +20,7 @@ SECOND_PASS = 40
 def confirm_cell(text: str, cell: Cell) -> Record:
     """The record of a cell after a second pass; a pure function like that of the first.
 
-    The second pass repeats the first one and adds a larger race.  Its estimate takes the place of
+    The second pass repeats the first one and adds a larger search.  Its estimate takes the place of
     the first one if it is higher, and its evidence in any case: ``certificate.second_pass`` holds
     the gain in log-likelihood, 0 for the same maximum, and the loss of the first estimate.
     """
