@@ -44,8 +44,8 @@ from moestat.model.family import Family
 from moestat.solvers import Solution
 from moestat.solvers.driver import drive
 from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.rows import Rows
 from moestat.solvers.rules import DETAIL, NEWTON_STEPS
-from moestat.solvers.sample import Sample
 
 __all__ = [
     "NEAR",
@@ -428,5 +428,5 @@ def _coarsest(problem: Problem) -> Problem:
     if classes and few and data.begin is None and not data.whole:
         x, y, weight = gauss_compress(data.X[0], data.y, data.weight, _PANELS, DETAIL.nodes)
         if _SAVED * len(x) <= data.size:
-            return problem.replace_data(Sample(np.ascontiguousarray(x[None]), y, weight))
+            return problem.replace_data(Rows(np.ascontiguousarray(x[None]), y, weight))
     return _condensed(problem)
