@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from moestat.base.sums import sum_of
 from moestat.base.types import Encoded, FloatArray, IntArray
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
@@ -179,8 +180,8 @@ class Rows:
         return map(function, map(self.part, self.parts(0)))
 
     def sum_parts(self, function: Callable[[Rows], Any]) -> Any:
-        """The sum of ``function(part)``, numbers or arrays, over every part."""
-        return sum(self.map_parts(function))
+        """The sum of ``function(part)``, numbers, arrays or tuples of these, over every part."""
+        return sum_of(self.map_parts(function))
 
     def convert(self, units: DataUnits) -> Rows:
         """The data in other units, as (z, w)."""

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from moestat.estimation.rows.sums import added, sum_in_tree, sum_on_workers
+from moestat.base.sums import added
+from moestat.estimation.rows.sums import sum_in_tree, sum_on_workers
 from moestat.solvers.problem import ValueGradient
 
 

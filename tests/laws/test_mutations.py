@@ -16,7 +16,7 @@ from moestat.estimation.inference import covariance, misfit, simpler, three_step
 from moestat.estimation.inference.inner_fit import InnerFit
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.reading.inputs import Inputs
-from moestat.estimation.results import predicting, results
+from moestat.estimation.results import results, rows_of_fit
 from moestat.estimation.studies import selection
 from moestat.model.family import Family
 from moestat.solvers import certificate
@@ -43,7 +43,7 @@ def reader(**lost):
         inputs, rows = found
         return inputs, replace(rows, **{name: make(rows) for name, make in lost.items()})
 
-    return after(predicting.read_rows, change)
+    return after(rows_of_fit.read_rows, change)
 
 
 def swapped(found):
@@ -69,7 +69,7 @@ MUTATIONS = {
         Case(NORMAL, "plain"),
     ),
     "clusters of weight 0 leave the design": (
-        (covariance, "middle_of_survey", lambda *given: _without_rows_of_weight_0(*given)),
+        (covariance, "strata_of", lambda *given: _without_units_of_weight_0(*given)),
         Case(NORMAL, "weights"),
     ),
     "each formula leaves out rows of its own": (
@@ -77,11 +77,11 @@ MUTATIONS = {
         Case(NORMAL, "plain"),
     ),
     "weights of new rows are forgotten": (
-        (predicting, "read_rows", reader(weight=lambda rows: np.ones(len(rows.y)))),
+        (rows_of_fit, "read_rows", reader(weight=lambda rows: np.ones(len(rows.y)))),
         Case(COUNTS, "weights"),
     ),
     "groups of new rows are forgotten": (
-        (predicting, "read_rows", reader(groups=lambda rows: None)),
+        (rows_of_fit, "read_rows", reader(groups=lambda rows: None)),
         Case(NORMAL, "groups"),
     ),
     "inputs of new rows are swapped": (
@@ -140,11 +140,11 @@ MUTATIONS = {
         Case(COUNTS, "offset"),
     ),
     "groups of new rows are those of other rows": (
-        (predicting, "read_rows", reader(groups=lambda rows: rows.groups[::-1])),
+        (rows_of_fit, "read_rows", reader(groups=lambda rows: rows.groups[::-1])),
         Case(NORMAL, "groups"),
     ),
     "bounds of new rows are read as known responses": (
-        (predicting, "read_rows", reader(y=lambda rows: rows.y[:, [0, 0]])),
+        (rows_of_fit, "read_rows", reader(y=lambda rows: rows.y[:, [0, 0]])),
         Case(BOUNDS, "plain"),
     ),
     "an estimator forgets the weights": (
@@ -152,7 +152,7 @@ MUTATIONS = {
         Case(NORMAL, "weights"),
     ),
     "numbers of trials of rows are forgotten": (
-        (predicting.Predicting, "_at_rows", lambda self, y: self.family),
+        (rows_of_fit.RowsOfFit, "_at_rows", lambda self, y: self.family),
         Case(TRIALS, "plain"),
     ),
     "a note on coefficients is forgotten": (
@@ -186,14 +186,12 @@ def _of_one_column(fits):
     return CHECKED(fits) if len(fits) == 1 and fits[0].y.ndim == 1 else []
 
 
-MIDDLE = covariance.middle_of_survey
+STRATA = covariance.strata_of
 
 
-def _without_rows_of_weight_0(scores, weight, *labels):
-    used = weight > 0.0
-    return MIDDLE(
-        scores[used], weight[used], *(one if one is None else one[used] for one in labels)
-    )
+def _without_units_of_weight_0(scores, inside, strata):
+    used = inside > 0.0
+    return STRATA(scores[used], inside[used], None if strata is None else strata[used])
 
 
 def _without_offset(family, given):

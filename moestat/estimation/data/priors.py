@@ -216,9 +216,14 @@ def _has_bent_gate(family: Family) -> bool:
     return any(c.axis is not None or c.products is not None for c in family.channels)
 
 
+def has_prior(family: Family) -> bool:
+    """Whether prior densities are defined for a family: a likelihood without jumps."""
+    return not (family.is_regression or family.has_jumps)
+
+
 def _check(family: Family, prior: Prior) -> None:
     """Refuse families for which these prior distributions are not defined."""
-    if family.is_regression or family.has_jumps:
+    if not has_prior(family):
         raise ValueError("prior: needs a likelihood without jumps; leave it out")
     if _has_bent_gate(family) and prior.gate is not None:
         raise ValueError(

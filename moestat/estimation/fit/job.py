@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import Encoded, Seed
+from moestat.base.types import Encoded, Labels, Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
@@ -28,7 +28,7 @@ from moestat.solvers.problem import Problem, Target
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.kinks import has_kinks
 
-__all__ = ["FitJob", "check_response", "checked_starts", "default_solver"]
+__all__ = ["FitJob", "check_determined", "check_response", "checked_starts", "default_solver"]
 
 _SQUARES, _ROWS = 48, 6
 """Measured peak memory of a fit: matrices (P, P) of all parameters, and copies of the data."""
@@ -72,18 +72,11 @@ class FitJob:
         used = weight > 0
         check_response(family, response if used.all() else response[used])
         size = float(weight.sum())
-        if size < family.n_free_params and self.prior is None:
-            raise ValueError(
-                f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
-                ' prior="weak" adds the missing information'
-                f"{hint_of_shares(size, int(used.sum()))}"
-            )
+        check_determined(family, size, data.groups, self.prior, hint_of_shares(size, used.sum()))
         if family.n_experts > used.sum():
             raise ValueError(
                 f"n_experts must be at most the number of rows {used.sum()}, got {family.n_experts}"
             )
-        if family.likelihood.effects is not None:
-            check_random_effects(family, data.groups, self.prior)
         return Problem(family, arranged(design, response, weight, data.groups, whole))
 
     @property
@@ -159,6 +152,19 @@ def default_solver(family: Family) -> Solver:
     if family.has_jumps:
         return PieceSearch()
     return QuasiNewton() if family.n_params > MANY else Newton()
+
+
+def check_determined(
+    family: Family, size: float, groups: Labels | None, prior: Prior | None, hint: str = ""
+) -> None:
+    """Raise if rows with this sum of weights are too few for the parameters of a family."""
+    if size < family.n_free_params and prior is None:
+        raise ValueError(
+            f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
+            f' prior="weak" adds the missing information{hint}'
+        )
+    if family.likelihood.effects is not None:
+        check_random_effects(family, groups, prior)
 
 
 def check_response(family: Family, response: Encoded) -> None:

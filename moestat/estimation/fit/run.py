@@ -12,7 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_generator
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.data.priors import with_prior
-from moestat.estimation.data.rounding import least_variances, resolution_of
+from moestat.estimation.data.rounding import resolution_of
 from moestat.estimation.fit.components import with_positive_factors
 from moestat.estimation.fit.doubts import Doubt, doubts
 from moestat.estimation.fit.ends import ends_of
@@ -20,13 +20,13 @@ from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.fit.identified import shortest, without_spare_columns
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.relabel import by_weight
-from moestat.estimation.fit.standardise import Standardised, standardise
-from moestat.estimation.progress import LOG, so_far
-from moestat.estimation.rules import HIGHER, SAME_HEIGHT
+from moestat.estimation.fit.standardise import Standardised, prepare
+from moestat.estimation.progress import LOG
+from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.search.agreement import Agreement, on_threads
 from moestat.estimation.search.higher import probability_of_higher
 from moestat.estimation.search.maximum import NEAR, Finalists, MaximumStarts, judge
-from moestat.estimation.search.modes import ModeRecord, ModeSearch
+from moestat.estimation.search.modes import ModeRecord
 from moestat.estimation.search.options import SearchRule
 from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import draw_starts, into_box
@@ -77,8 +77,7 @@ class RunningFit:
         rows, steps = problem.data, job.data.resolution
         steps = resolution_of(job.family, rows) if steps is None else steps
         job = replace(job, data=replace(job.data, resolution=steps))
-        standard = standardise(problem, least_variances(job.family, rows, steps))
-        standard = replace(standard, problem=with_prior(standard.problem, job.prior))
+        standard = prepare(problem, rows, steps, job.prior)
         return cls(job, problem, solver, standard.problem, standard)
 
     def start(self, threads: int | None) -> None:
@@ -113,23 +112,15 @@ class RunningFit:
     def search(self, rule: SearchRule, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The starts (m, P) of a search; those so far if it is interrupted."""
         self.risk = rule.risk
+        on_all = problem.data is self.inner.data
+        record = rule.new_record(on_all, self.job.coefficients_of_higher)
+        if rule.is_calibrated:
+            self.record = record
         try:
             problem = without_spare_columns(problem)
-            if isinstance(rule, ModeSearch):
-                self.record = ModeRecord()
-                points, counts = rule.find_starts(problem, rng, self.record)
-            else:
-                record = SearchRecord(
-                    coefficients=self.job.coefficients_of_higher or HIGHER.coefficients
-                )
-                if rule.is_calibrated:
-                    self.record = record
-                points, counts = rule.find_starts(problem, rng, record)
+            points, counts = rule.find_starts(problem, rng, record)
         except KeyboardInterrupt:
-            self.interrupted, points = True, so_far()
-            if isinstance(rule, ModeSearch) and isinstance(self.record, ModeRecord):
-                start = rule.release(self.record, problem)
-                points = points if start is None else start[None]
+            self.interrupted, points = True, rule.so_far(record, problem)
             counts = [1] * len(points)
         self.counts += counts[: len(points)]
         self.lower += sum(counts[len(points) :])

@@ -10,7 +10,8 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import listed
-from moestat.estimation.data.priors import data_units
+from moestat.estimation.data.priors import Prior, data_units, with_prior
+from moestat.estimation.data.rounding import least_variances
 from moestat.estimation.fit.fitted import StandardFit
 from moestat.estimation.fit.identified import channel_metric
 from moestat.estimation.rules import ROUNDING
@@ -24,7 +25,7 @@ from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import EPSILON
 from moestat.solvers.solution import Solution
 
-__all__ = ["LEAST_VARIANCE", "Standardised", "data_units", "standardise"]
+__all__ = ["LEAST_VARIANCE", "Standardised", "data_units", "prepare", "standardise"]
 
 _WIDER = 1e3
 """Width of the default box, as a multiple of the compact box of the papers."""
@@ -267,3 +268,14 @@ def _inward(family: Family, coordinates: Coordinates) -> tuple[Constraint, ...]:
             value = (packed - shift[at]) / matrix[at, at]
             inward.append(replace(single, value=float(np.exp(value) if log else value)))
     return tuple(inward)
+
+
+def prepare(
+    problem: Problem, rows: Rows, steps: tuple[float, ...], prior: Prior | None
+) -> Standardised:
+    """What a solver works on: the problem in units of its data, with the prior density.
+
+    Bounds of variances follow from `rows` in memory, all or a sample, and the steps of responses.
+    """
+    standard = standardise(problem, least_variances(problem.family, rows, steps))
+    return replace(standard, problem=with_prior(standard.problem, prior))

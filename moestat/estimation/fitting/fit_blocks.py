@@ -19,8 +19,7 @@ from moestat.base.validate import as_generator, check_kind, draw_seed, positive_
 from moestat.base.warnings import InterruptedWarning
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import check_gate_in_groups
-from moestat.estimation.data.priors import Prior, as_prior, with_prior
-from moestat.estimation.data.random_terms import check_random_effects
+from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.read import (
     check_options,
     check_size,
@@ -28,13 +27,13 @@ from moestat.estimation.data.read import (
     in_units_of_inputs,
     with_places,
 )
-from moestat.estimation.data.rounding import checked_resolution, least_variances, resolution_of
+from moestat.estimation.data.rounding import checked_resolution, resolution_of
 from moestat.estimation.fit.batches import finish
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
-from moestat.estimation.fit.job import FitJob, check_response, checked_starts
+from moestat.estimation.fit.job import FitJob, check_determined, check_response, checked_starts
 from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.run import RunningFit
-from moestat.estimation.fit.standardise import Standardised, standardise
+from moestat.estimation.fit.standardise import Standardised, prepare
 from moestat.estimation.inference.misfit import misfits_in
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.labels import read_labels
@@ -54,7 +53,6 @@ from moestat.estimation.rows.blocks import Blocks
 from moestat.estimation.rows.interrupted import SavedEstimates, digest_of_fit
 from moestat.estimation.rows.passes import Passes
 from moestat.estimation.search.agreement import on_threads
-from moestat.estimation.search.modes import ModeRecord
 from moestat.estimation.search.options import SearchOptions, SearchRule
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
@@ -230,8 +228,7 @@ def fit_rows(
     data = rows_of_blocks(blocks, known, model, labels, count)
     _check(model, known, data.sampled, prior_density, blocks.features)
     steps = checked_resolution(model, resolution) or resolution_of(model, data.sampled)
-    standard = standardise(Problem(model, data), least_variances(model, data.sampled, steps))
-    standard = replace(standard, problem=with_prior(standard.problem, prior_density))
+    standard = prepare(Problem(model, data), data.sampled, steps, prior_density)
     data_of_fit = Data(
         np.empty((0, model.n_features)),
         data.reader.values(known.sample.at(np.arange(0)).y),
@@ -273,8 +270,6 @@ def fit_rows(
             break
         if isinstance(rule, SearchRule):
             points = running.search(on_threads(rule, count), small.problem, search)
-            if isinstance(running.record, ModeRecord):
-                running.record.on_all = False
         else:
             points = small.draw(rule, search)
             running.counts += [1] * len(points)
@@ -357,13 +352,7 @@ def _check(
         )
     if not known.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
-    if known.total < model.n_free_params and prior is None:
-        raise ValueError(
-            f"n = {known.total:g} samples cannot determine {model.n_free_params} free parameters;"
-            ' prior="weak" adds the missing information'
-        )
-    if model.likelihood.effects is not None:
-        check_random_effects(model, known.sample.groups, prior)
+    check_determined(model, known.total, known.sample.groups, prior)
     if known.sample.groups is not None:
         check_gate_in_groups(model, known.varying, features)
     ends = np.array([known.low, known.high])

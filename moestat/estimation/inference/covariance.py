@@ -1,15 +1,24 @@
-"""Covariance matrices of an estimate, from the information and the scores of the rows."""
+"""Covariance matrices of an estimate, from the information and the scores of the rows.
+
+Rows in memory and rows of a source are summed by the same functions: memory is one part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray, Labels
+from moestat.base.validate import short
 from moestat.estimation.data.groups import grouped_labels
 from moestat.estimation.inference.inner_fit import InnerFit, inner_fit
+from moestat.estimation.rows.block_rows import BlockRows, Reader
+from moestat.estimation.rows.blocks import Block
 from moestat.metrics.information import (
     expected_information,
     gradient_rows,
@@ -18,7 +27,6 @@ from moestat.metrics.information import (
 )
 from moestat.model.family import Family
 from moestat.solvers.groups import scores_of_groups
-from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Rows
 
 if TYPE_CHECKING:
@@ -28,15 +36,14 @@ __all__ = [
     "KINDS",
     "AtInputs",
     "check_kind_of_covariance",
-    "information_at",
     "information_of",
-    "middle",
-    "middle_of_survey",
     "robust_covariance",
     "rows_of_scores",
     "sandwich",
-    "scale_of_clusters",
+    "strata_of",
 ]
+
+T = TypeVar("T")
 
 KINDS = ("observed", "expected", "HC0", "HC1", "cluster", "survey")
 """Inverse of the observed or of the expected information; sandwiches of rows (HC0, and HC1 with the
@@ -86,44 +93,6 @@ def _residuals(family: Family, data: Rows, theta: FloatArray) -> tuple[FloatArra
     return residual, float(np.average(residual**2, weights=data.weight))
 
 
-def middle(
-    family: Family, data: Rows, theta: FloatArray, kind: str, groups: Labels | None, rank: float
-) -> FloatArray:
-    """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
-
-    M is the sum of the outer products of scores over rows (HC0); this sum times ``n / (n - rank)``
-    (HC1); or the sum of the outer products of the scores of groups, times ``G / (G - 1)``
-    (cluster).
-
-    White (1982) for the sandwich, Liang and Zeger (1986) for groups.
-    """
-    weight = data.weight if data.begin is None else data.weight[data.begin]
-    n = float(weight.sum())
-    if kind == "cluster":
-        labels = np.asarray(groups)
-        if groups is None or labels.shape != weight.shape:
-            given = "nothing" if groups is None else f"shape {labels.shape}"
-            raise ValueError(
-                f"groups must hold one label per row, shape ({data.size},), for 'cluster'; got"
-                f" {given}"
-            )
-        _, index = np.unique(labels, return_inverse=True)
-        count = np.unique(index[weight > 0.0]).size
-        scale = scale_of_clusters(count)
-        scores = rows_of_scores(family, data, theta)
-        sums = np.zeros((int(index.max()) + 1, family.n_params))
-        np.add.at(sums, index, scores * weight[:, None])
-        return sums.T @ sums * scale
-    if family.is_regression or data.begin is not None:
-        scores = rows_of_scores(family, data, theta)
-        total = (scores * weight[:, None]).T @ scores
-    else:
-        total = score_products(family, theta, data.X, data.y, data.weight)
-    if kind == "HC0":
-        return total
-    return total * (n / (n - rank))
-
-
 def sandwich(inner: InnerFit, M: FloatArray) -> FloatArray:
     """The matrix ``V M V`` (P, P) in the user's coordinates, with V the inverse information.
 
@@ -137,7 +106,66 @@ def sandwich(inner: InnerFit, M: FloatArray) -> FloatArray:
     return inner.outward_matrix(half @ half.T)
 
 
-def scale_of_clusters(count: int) -> float:
+def _summed(family: Family, rows: Rows, function: Callable[[Rows], T]) -> T:
+    """The sum of a function over the parts of all rows.
+
+    The noise variance of a regression function is that of all rows, which are then one part.
+    """
+    return function(rows) if family.is_regression else rows.sum_parts(function)
+
+
+def _products(family: Family, theta: FloatArray, part: Rows) -> FloatArray:
+    """Weighted sum (P, P) of the outer products of the scores of rows, or of groups."""
+    if part.begin is None and not family.is_regression:
+        return score_products(family, theta, part.X, part.y, part.weight)
+    scores = rows_of_scores(family, part, theta)
+    return (scores * part.units[:, None]).T @ scores
+
+
+def _squares(family: Family, theta: FloatArray, part: Rows) -> tuple[FloatArray, int]:
+    """Sum (P, P) of the outer products of weighted scores of groups, and the number of groups."""
+    scores = rows_of_scores(family, part, theta) * part.units[:, None]
+    return scores.T @ scores, int(np.count_nonzero(part.units))
+
+
+def _middle(result: Fitted, inner: InnerFit, kind: str, groups: Any, strata: Any) -> FloatArray:
+    """The matrix M (P, P) of a sandwich ``V M V`` with V the inverse observed information.
+
+    M is the sum of the outer products of scores over rows (HC0); this sum times ``n / (n - edf)``
+    (HC1); the sum of the outer products of the scores of groups, times ``G / (G - 1)`` (cluster);
+    or the variance of a total in a survey, see `strata_of`.
+
+    White (1982) for the sandwich, Liang and Zeger (1986) for groups, Binder (1983) for surveys.
+    """
+    family, rows, theta = inner.family, inner.data, inner.theta
+    if kind in ("HC0", "HC1"):
+        M = _summed(family, rows, partial(_products, family, theta))
+        n = result.n_independent
+        return M if kind == "HC0" else M * (n / (n - result.edf))
+    has_groups = result.data is not None and result.data.groups is not None
+    if kind == "cluster" and groups is None and has_groups:
+        M, count = rows.sum_parts(partial(_squares, family, theta))
+        return M * _scale_of_clusters(count)
+    arguments = {"strata": strata, "groups": groups}
+    given = {name: labels for name, labels in arguments.items() if labels is not None}
+    if kind == "cluster" and not given:
+        raise ValueError(
+            "groups: 'cluster' needs the name of a column of the source"
+            if isinstance(rows, BlockRows)
+            else f"groups must hold one label per row, shape ({rows.size},), for 'cluster'; got"
+            " nothing"
+        )
+    if groups is None:
+        return _middle_of_strata(_strata_of_rows(result, inner, given))
+    sums = _sums_of_clusters(result, inner, given)
+    if kind == "cluster":
+        total = sums.total[sums.inside > 0.0]
+        return total.T @ total * _scale_of_clusters(len(total))
+    labels = sums.labels[0] if "strata" in given else None
+    return _middle_of_strata(strata_of(sums.total, sums.inside, labels))
+
+
+def _scale_of_clusters(count: int) -> float:
     """The factor ``G / (G - 1)`` of G clusters, of which there must be a few."""
     if count < _FEWEST_GROUPS:
         raise ValueError(
@@ -147,52 +175,238 @@ def scale_of_clusters(count: int) -> float:
     return count / (count - 1.0)
 
 
-def middle_of_survey(
-    scores: FloatArray, weight: FloatArray, clusters: Labels | None, strata: Labels | None
-) -> FloatArray:
-    """The matrix M (P, P) of a sandwich for a stratified sample of clusters.
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of scores over the rows with the same labels."""
 
-    ``sum_h n_h / (n_h - 1) sum_c (z_hc - z_h)(z_hc - z_h)'`` with the weighted sums ``z_hc`` of
-    scores (n, P) over the rows of the n_h clusters of stratum h, and their mean ``z_h``: the
-    variance of a total when clusters are drawn with replacement within strata, as in
-    Binder (1983).
+    labels: tuple[Labels, ...]  # (m,) each
+    inside: FloatArray  # (m,): numbers of rows, or groups, with a weight
+    total: FloatArray  # (m, P)
 
-    `clusters` and `strata` are labels (n,).  Without clusters each row is a cluster; without strata
-    all rows are in one stratum.  Rows of weight 0 are outside of the part of the population that
-    is studied, and inside the design: their clusters count, with a sum of 0.
-    """
-    cluster_labels = np.arange(weight.size) if clusters is None else clusters
-    stratum = np.zeros(weight.size, dtype=np.int64) if strata is None else strata
-    names, h = np.unique(np.asarray(stratum), return_inverse=True)
-    _, c = np.unique(np.asarray(cluster_labels), return_inverse=True)
-    pairs, at = np.unique(np.column_stack([h, c]), axis=0, return_inverse=True)
-    sums = np.zeros((len(pairs), scores.shape[1]))
-    # A row outside may have no finite score.
-    weighted = np.where(weight[:, None] > 0.0, scores * weight[:, None], 0.0)
-    np.add.at(sums, at.reshape(-1), weighted)
-    inside = np.bincount(h.reshape(-1), weight > 0.0) > 0.0
-    count = np.bincount(pairs[:, 0])
-    alone = np.flatnonzero((count < 2) & inside)
-    if alone.size:
-        raise ValueError(
-            f"strata: {names[alone[0]].item()!r} has one cluster, which has no variance; join it to"
-            " another stratum"
+    @classmethod
+    def of(cls, labels: Sequence[Labels], inside: FloatArray, total: FloatArray) -> _Sums:
+        """The sums by label, in the order of the labels, of rows or of other sums."""
+        codes = [np.unique(each, return_inverse=True)[1].reshape(-1) for each in labels]
+        pairs, first, place = np.unique(
+            np.column_stack(codes), axis=0, return_index=True, return_inverse=True
         )
-    mean = np.zeros((count.size, sums.shape[1]))
-    np.add.at(mean, pairs[:, 0], sums / count[pairs[:, 0], None])
-    apart = sums - mean[pairs[:, 0]]
-    # A stratum outside, of one cluster, has a total of 0.
-    factor = count / np.maximum(count - 1.0, 1.0)
-    return (apart * factor[pairs[:, 0], None]).T @ apart
+        place, sums = place.reshape(-1), np.zeros((len(pairs), total.shape[1]))
+        np.add.at(sums, place, total)
+        return cls(
+            tuple(each[first] for each in labels),
+            np.bincount(place, inside).astype(np.float64),
+            sums,
+        )
+
+    @classmethod
+    def joined(cls, some: Sequence[_Sums]) -> _Sums:
+        """The sums of several parts."""
+        if len(some) == 1:
+            return some[0]
+        labels = [np.concatenate(each) for each in zip(*(one.labels for one in some), strict=True)]
+        inside = np.concatenate([one.inside for one in some])
+        return cls.of(labels, inside, np.concatenate([one.total for one in some]))
 
 
-def information_at(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
-    """Expected information (P, P) at the inputs of the data, by quadrature over the response."""
-    noise = _residuals(family, data, theta)[1] if family.is_regression else None
+def _sums_of_clusters(result: Fitted, inner: InnerFit, given: Mapping[str, Any]) -> _Sums:
+    """Sums of the scores of clusters, in the order of strata and clusters."""
+    some: list[_Sums] = []
+    for labels, inside, scores in _labelled_scores(result, inner, given):
+        some.append(_Sums.of(labels, inside, scores))
+        # Few joins of many clusters: each at least doubles what has been joined before.
+        if sum(len(each.total) for each in some[1:]) > len(some[0].total):
+            some = [_Sums.joined(some)]
+        count = len(some[0].total)
+        check_room(
+            FLOAT_BYTES * count * inner.family.n_params,
+            f"groups: sums of scores of {count:,} groups",
+            "; take HC0, or larger groups",
+        )
+    return _Sums.joined(some)
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """Units of a stratum: their number, and the mean and the squared deviations of their scores."""
+
+    count: int
+    inside: bool  # whether a unit has a weight
+    mean: FloatArray  # (P,)
+    square: FloatArray  # (P, P)
+
+    def joined(self, other: _Stratum) -> _Stratum:
+        """The union of two; sums of squares by Chan, Golub and LeVeque (1983)."""
+        count, gap = self.count + other.count, other.mean - self.mean
+        share = other.count / count
+        return _Stratum(
+            count,
+            self.inside or other.inside,
+            self.mean + gap * share,
+            self.square + other.square + np.outer(gap, gap) * (self.count * share),
+        )
+
+
+def strata_of(
+    scores: FloatArray, inside: FloatArray, strata: Labels | None
+) -> dict[object, _Stratum]:
+    """The strata of units with weighted scores (m, P): clusters, or single rows.
+
+    Units of weight 0, which `inside` (m,) marks by 0, are outside of the part of the population
+    that is studied, and inside the design: they count, with a score of 0.
+    """
+    labels = np.zeros(len(scores), dtype=np.int64) if strata is None else strata
+    names, place = np.unique(labels, return_inverse=True)
+    order = np.argsort(place.reshape(-1), kind="stable")
+    ends = np.searchsorted(place.reshape(-1)[order], np.arange(names.size + 1))
+    found = dict[object, _Stratum]()
+    for name, begin, end in zip(names.tolist(), ends[:-1], ends[1:], strict=True):
+        own = scores[order[begin:end]]
+        mean = own.mean(axis=0)
+        apart = own - mean
+        weighted = bool(np.any(inside[order[begin:end]] > 0.0))
+        found[name] = _Stratum(int(end - begin), weighted, mean, apart.T @ apart)
+    return found
+
+
+def _strata_of_rows(
+    result: Fitted, inner: InnerFit, given: Mapping[str, Any]
+) -> dict[object, _Stratum]:
+    """The strata of rows that are not in clusters."""
+    found = dict[object, _Stratum]()
+    for labels, inside, scores in _labelled_scores(result, inner, given):
+        for name, stratum in strata_of(scores, inside, labels[0] if labels else None).items():
+            found[name] = found[name].joined(stratum) if name in found else stratum
+    return found
+
+
+def _middle_of_strata(strata: Mapping[object, _Stratum]) -> FloatArray:
+    """The matrix M (P, P) of a sandwich for a stratified sample.
+
+    ``sum_h n_h / (n_h - 1) sum_c (z_hc - z_h)(z_hc - z_h)'`` with the weighted sums ``z_hc`` of the
+    scores of the n_h clusters of stratum h, or of its rows, and their mean ``z_h``: the variance of
+    a total when clusters are drawn with replacement within strata, as in Binder (1983).
+    """
+    middle: Any = 0.0
+    for name, stratum in strata.items():
+        if stratum.count < 2 and stratum.inside:
+            raise ValueError(
+                f"strata: {name!r} has one cluster, which has no variance; join it to another"
+                " stratum"
+            )
+        # A stratum outside, of one cluster, has a total of 0.
+        middle = middle + stratum.square * (stratum.count / max(stratum.count - 1.0, 1.0))
+    return middle
+
+
+_Labelled = tuple[list[Labels], FloatArray, FloatArray]
+"""Labels (m,) of rows, or groups; 0 (m,) for those of weight 0; and weighted scores (m, P)."""
+
+
+def _labelled_scores(
+    result: Fitted, inner: InnerFit, given: Mapping[str, Any]
+) -> Iterator[_Labelled]:
+    """Weighted scores of the rows, or groups, of each part, with their labels.
+
+    Labels of rows in memory are arrays (n,), those of a source names of columns.
+    """
+    rows, groups = inner.data, result.data.groups if result.data is not None else None
+    work = partial(_scores_of_part, inner.family, inner.theta)
+    if isinstance(rows, BlockRows):
+        return _map_labels(rows, given, work)
+    labels = [result._of_rows(name, each) for name, each in given.items()]
+    if groups is not None:
+        labels = [grouped_labels(groups, each) for each in labels]
+    for name, each in zip(given, labels, strict=True):
+        if each.shape != rows.units.shape:
+            raise ValueError(
+                f"{name} must hold one label per row, shape {rows.units.shape}, got {each.shape}"
+            )
+    used = np.flatnonzero(rows.units > 0.0)
+    out = np.setdiff1d(np.arange(rows.units.size), used)
+    weighted = rows.take(used, rows.units[used]) if out.size else rows
+    return iter([work(weighted, [each[np.append(used, out)] for each in labels], out.size)])
+
+
+def _scores_of_part(
+    family: Family, theta: FloatArray, part: Rows, labels: list[Labels], n_outside: int
+) -> _Labelled:
+    """Scores of the rows of a part, and zeros for those of weight 0, which have the last labels."""
+    scores = rows_of_scores(family, part, theta) * part.units[:, None]
+    inside = np.repeat([1.0, 0.0], [len(scores), n_outside])
+    if n_outside:
+        scores = np.append(scores, np.zeros((n_outside, scores.shape[1])), axis=0)
+    return labels, inside, scores
+
+
+@runtime_checkable
+class _WithColumns(Protocol):
+    """Blocks of a source that has further columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        ...
+
+    def map_labels(
+        self, columns: Sequence[str], function: Callable[..., T], threads: int
+    ) -> Iterator[T]:
+        """``function(i, block, labels)`` for every block, with labels of some columns by name."""
+        ...
+
+
+def _map_labels(rows: BlockRows, given: Mapping[str, Any], work: Callable[..., T]) -> Iterator[T]:
+    """``work(part, labels, n_outside)`` of every block, with the labels of columns by name."""
+    blocks, columns = rows.blocks, [*given.values()]
+    if not columns:
+        return blocks.map(partial(_on_block, rows.reader, work, (), labels={}), rows.threads)
+    if not isinstance(blocks, _WithColumns):
+        raise ValueError(
+            f"{[*given][-1]}: blocks have columns only for inputs, response and weights; fit a"
+            " formula to a source that has the column"
+        )
+    names: list[str] = []
+    for name, column in reversed([*given.items()]):
+        if not isinstance(column, str):
+            raise ValueError(
+                f"{name}: for a fit to a source, give the name of a column, got {short(column)}"
+            )
+        if column not in blocks.columns:
+            known = ", ".join(blocks.columns)
+            raise ValueError(f"{name}: the source has no column {column!r}; it has {known}")
+        names.insert(0, column)
+    return blocks.map_labels(names, partial(_on_block, rows.reader, work, names), rows.threads)
+
+
+def _on_block(
+    reader: Reader,
+    work: Callable[..., T],
+    columns: Sequence[str],
+    number: int,
+    block: Block,
+    labels: Mapping[str, np.ndarray],
+) -> T:
+    """``work`` of the rows of a block, with the labels of those without a weight last."""
+    part, used, out, groups = reader.split(block)
+    of_used = [labels[name][used] for name in columns]
+    if groups is not None:
+        of_used = [grouped_labels(groups, each) for each in of_used]
+    pairs = zip(of_used, columns, strict=True)
+    return work(part, [np.append(each, labels[name][out]) for each, name in pairs], out.size)
+
+
+def _information_at(
+    family: Family, theta: FloatArray, noise: float | None, part: Rows
+) -> FloatArray:
+    """Expected information (P, P) at the inputs of rows, by quadrature over the response."""
     if (given := family.likelihood.given) is not None:
         # The numbers of trials of the rows are known, as their inputs are.
-        family = replace(family, likelihood=given(data.y))
-    return expected_information(family, theta, AtInputs(data), n_nodes=1, noise=noise)
+        family = replace(family, likelihood=given(part.y))
+    return expected_information(family, theta, AtInputs(part), n_nodes=1, noise=noise)
+
+
+def _noise(family: Family, rows: Rows, theta: FloatArray) -> float | None:
+    """The variance of the errors of a regression function; None for a density."""
+    return _residuals(family, rows, theta)[1] if family.is_regression else None
 
 
 def information_of(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
@@ -203,7 +417,7 @@ def information_of(family: Family, data: Rows, theta: FloatArray) -> FloatArray:
     """
     likelihood = family.likelihood
     if data.begin is None and not likelihood.parts and not likelihood.is_censored:
-        return information_at(family, data, theta)
+        return _information_at(family, theta, _noise(family, data, theta), data)
     scores = rows_of_scores(family, data, theta)
     return (scores * data.units[:, None]).T @ scores
 
@@ -222,32 +436,29 @@ def check_kind_of_covariance(result: Fitted, kind: str, groups: object, strata: 
 
 
 def robust_covariance(
-    result: Fitted, kind: str, groups: Labels | None = None, strata: Labels | None = None
+    result: Fitted, kind: str, groups: Any = None, strata: Any = None
 ) -> FloatArray | None:
-    """A covariance (P, P) of a `MoEResults` in the user's coordinates; None for "observed"."""
+    """A covariance (P, P) of a fit in the user's coordinates; None for "observed".
+
+    `groups` and `strata` are labels (n,) of rows in memory; of a source they are names of columns,
+    in which the rows of a group of the fit have one label.
+    """
     if not check_kind_of_covariance(result, kind, groups, strata):
         return None
-    inner = inner_fit(result, mode=True)
-    groups_of_fit = result.rows.groups
-    if groups_of_fit is not None and kind == "cluster":
-        groups = grouped_labels(groups_of_fit, groups_of_fit if groups is None else groups)
+    inner = inner_fit(result, mode=True, passes=True)
     if kind == "expected":
-        information = information_at(inner.family, inner.data, inner.theta)
-        if isinstance(inner.problem, PenalisedProblem):
-            information = information + inner.problem.penalty.hessian(inner.theta)
-        # In the basis of the directions that the observed information determines.
-        basis = inner.known.determined
-        return inner.outward_matrix(
-            basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T
-        )
-    if kind == "survey":
-        labels = [
-            one if one is None or groups_of_fit is None else grouped_labels(groups_of_fit, one)
-            for one in (groups, strata)
-        ]
-        data = inner.data
-        weight = data.weight if data.begin is None else data.weight[data.begin]
-        scores = rows_of_scores(inner.family, data, inner.theta)
-        return sandwich(inner, middle_of_survey(scores, weight, *labels))
-    M = middle(inner.family, inner.data, inner.theta, kind, groups, result.edf)
-    return sandwich(inner, M)
+        return inner.outward_matrix(_inverse_of_expected(inner))
+    return sandwich(inner, _middle(result, inner, kind, groups, strata))
+
+
+def _inverse_of_expected(inner: InnerFit) -> FloatArray:
+    """The inverse (P, P) of the expected information at the inputs of all rows."""
+    family, theta, rows = inner.family, inner.theta, inner.data
+    noise = _noise(family, rows, theta)
+    information = _summed(family, rows, partial(_information_at, family, theta, noise))
+    penalty = getattr(inner.problem, "penalty", None)
+    if penalty is not None:
+        information = information + penalty.hessian(theta)
+    # In the basis of the directions that the observed information determines.
+    basis = inner.known.determined
+    return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -15,7 +16,8 @@ from moestat.base.types import FloatArray, IntArray, Labels, Seed, TableLike
 from moestat.base.validate import as_design, as_generator, positive_int
 from moestat.compiler.jit import compact, compile_loop
 from moestat.estimation.inference.inner_fit import InnerFit, check_likelihood, inner_fit
-from moestat.estimation.inference.on_source import top_rows
+from moestat.estimation.rows.block_rows import BlockRows, Reader
+from moestat.estimation.rows.blocks import Block
 from moestat.kernels.build import call_mixture, mixture_address
 from moestat.kernels.records import NO_SUMS, Data, Sums, numbers_of
 from moestat.kernels.views import part, row
@@ -206,7 +208,7 @@ def influence(result: Fitted, top: int = 100) -> Influence:
     inner = inner_fit(result, mode=True, passes=True)
     if result.reads_source:
         n_top = positive_int("top", top, maximum=None)
-        moves, displacement, rows = top_rows(inner, partial(_moves, *_estimate_of(inner)), n_top)
+        moves, displacement, rows = _top_rows(inner, partial(_moves, *_estimate_of(inner)), n_top)
     else:
         moves, displacement = _moves(*_estimate_of(inner), inner.data)
         rows = None
@@ -214,6 +216,47 @@ def influence(result: Fitted, top: int = 100) -> Influence:
         moves = moves @ inner.coordinates.matrix.T
     moves[:, inner.known.untold(result._matrix)] = np.nan
     return Influence(moves, displacement, rows)
+
+
+_Top = tuple[FloatArray, FloatArray, np.ndarray]
+"""Moves (m, P), displacements (m,) and names of rows (m,)."""
+
+
+def _top_rows(
+    inner: InnerFit, moves_of: Callable[[Rows], tuple[FloatArray, FloatArray]], n_top: int
+) -> _Top:
+    """The rows, or groups, of largest displacement, by one pass, the largest first."""
+    rows = inner.data
+    assert isinstance(rows, BlockRows)
+    first = rows.totals.begin
+    work = partial(_top_of_block, rows.reader, moves_of, n_top, first)
+    best: _Top | None = None
+    for found_in_block in rows.visit(work, "influence"):
+        if best is not None:
+            pairs = zip(best, found_in_block, strict=True)
+            joined = [np.concatenate(pair) for pair in pairs]
+            best = _select_largest(joined[0], joined[1], joined[2], n_top)
+        else:
+            best = found_in_block
+    assert best is not None
+    return best
+
+
+def _top_of_block(
+    reader: Reader,
+    moves_of: Callable[[Rows], tuple[FloatArray, FloatArray]],
+    n_top: int,
+    first: IntArray,
+    number: int,
+    block: Block,
+) -> _Top:
+    names = reader.names(block, int(first[number]) if number < len(first) else 0)
+    return _select_largest(*moves_of(reader.sample(block)), names, n_top)
+
+
+def _select_largest(moves: FloatArray, size: FloatArray, names: np.ndarray, n_top: int) -> _Top:
+    order = np.argsort(-size, kind="stable")[:n_top]
+    return moves[order], size[order], names[order]
 
 
 def _estimate_of(inner: InnerFit) -> tuple[Family, FloatArray, FloatArray, IntArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,10 +30,10 @@ from moestat.estimation.inference.nested_effects import (
     embedded_effects,
     mixture_ratio,
 )
-from moestat.estimation.inference.on_source import score_on_source
 from moestat.model.constraints import tied_basis
+from moestat.model.family import Family
 from moestat.model.joint import likelihood_table
-from moestat.solvers.problem import Objective, Request
+from moestat.solvers.problem import Objective, Problem, Request, Rows
 from moestat.solvers.rules import GAIN_LIMIT, HALF_OF_DIGITS, ZERO_CURVATURE
 
 if TYPE_CHECKING:
@@ -295,11 +296,8 @@ def score_test(full: Fitted, theta: ArrayLike, df: int) -> TestResult:
     values = as_floats("theta", theta, (full.family.n_params,))
     if inner.coordinates is not None:
         values = inner.coordinates.inward(values)
-    if full.reads_source:
-        gradient, information = score_on_source(inner, values)
-    else:
-        gradient = inner.problem.evaluate(Request(Objective.SCORE, values)).gradient
-        information = information_of(inner.family, inner.data, values)
+    work = partial(_score_and_information, inner.family, values)
+    gradient, information = inner.data.sum_parts(work)
     # Equal coefficients are one parameter.
     basis = tied_basis(values.size, inner.family.ties)[inner.free]
     basis = basis[:, np.any(basis, axis=0)]
@@ -310,3 +308,11 @@ def score_test(full: Fitted, theta: ArrayLike, df: int) -> TestResult:
     score: FloatArray = -(gradient[inner.free] @ basis) / scale
     solved = np.linalg.solve(information / np.outer(scale, scale), score)
     return chi_square("score", float(score @ solved), df)
+
+
+def _score_and_information(
+    family: Family, theta: FloatArray, part: Rows
+) -> tuple[FloatArray, FloatArray]:
+    """Gradient (P,) of minus the log-likelihood of a part, and its information (P, P)."""
+    evaluation = Problem(family, part).evaluate(Request(Objective.SCORE, theta))
+    return evaluation.gradient, information_of(family, part, theta)

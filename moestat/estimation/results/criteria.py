@@ -15,14 +15,13 @@ from moestat.estimation.inference.generalised import (
     null_log_likelihood,
     units,
 )
-from moestat.estimation.inference.on_source import entropy_on_source
-from moestat.estimation.results.predicting import Predicting
-from moestat.estimation.results.source_rows import sum_of_source, values_of_source
+from moestat.estimation.results.residuals import Residuals
+from moestat.estimation.results.source_rows import by_parts, sum_over_parts
 
 __all__ = ["Criteria"]
 
 
-class Criteria(Predicting):
+class Criteria(Residuals):
     """Properties of `MoEResults` under the names of statsmodels."""
 
     @property
@@ -77,10 +76,7 @@ class Criteria(Predicting):
         ``BIC - 2 sum_t w_t log max_i tau_ti`` (Biernacki, Celeux and Govaert 2000).  This is the
         ICL of flexmix, and of mclust with the opposite sign.
         """
-        if self.reads_source:
-            return self.bic - 2.0 * sum_of_source(self, "icl_map", _log_of_largest)
-        tau, weight = self.assignments
-        return self.bic - 2.0 * float(np.log(tau.max(axis=0)) @ weight)
+        return self.bic - 2.0 * sum_over_parts(self, "icl_map", _log_of_largest)
 
     @property
     def rsquared(self) -> float:
@@ -102,12 +98,11 @@ class Criteria(Predicting):
         if self.family.likelihood.dtype is np.complex128:
             raise ValueError("responses of two columns have no R-squared")
         if self.reads_source:
-            residual = sum_of_source(self, "rsquared", _sum_of_squares)
-            return 1.0 - residual / float(self.source.totals.squares[-1, -1])
-        y = np.asarray(self.rows.y, dtype=np.float64)
-        centre = np.average(y, weights=self.weight)
-        residual = self.weight @ (y - np.asarray(self.fittedvalues)) ** 2
-        return float(1.0 - residual / (self.weight @ (y - centre) ** 2))
+            total = float(self.source.totals.squares[-1, -1])
+        else:
+            y = np.asarray(self.rows.y, dtype=np.float64)
+            total = float(self.weight @ (y - np.average(y, weights=self.weight)) ** 2)
+        return 1.0 - sum_over_parts(self, "rsquared", _sum_of_squares) / total
 
     @property
     def r_squared(self) -> float:
@@ -136,31 +131,23 @@ class Criteria(Predicting):
         """
         if self.family.n_experts == 1 and self.family.likelihood.support is not None:
             return -2.0 * self.llf
-        if self.reads_source:
-            return sum_of_source(self, "deviance", lambda part: part.deviance)
-        fitted_units = units(self, "deviance")
-        return float(fitted_units.weight @ fitted_units.deviances)
+        return sum_over_parts(self, "deviance", _deviance)
 
     @property
     def pearson_chi2(self) -> float:
         """Pearson's statistic, ``sum w (y - mu)^2 / V(mu)``, for the models of `deviance`."""
-        if self.reads_source:
-            return sum_of_source(self, "pearson_chi2", lambda part: part.pearson_chi2)
-        fitted_units = units(self, "pearson_chi2")
-        return float(fitted_units.weight @ fitted_units.pearson**2)
+        return sum_over_parts(self, "pearson_chi2", _pearson_chi2)
 
     @property
+    @by_parts
     def resid_pearson(self) -> Any:
         """Pearson residuals (n,), ``(y - mu) / sqrt(V(mu))``, for the models of `deviance`."""
-        if self.reads_source:
-            return values_of_source(self, "resid_pearson", lambda part: part.resid_pearson)
         return self._inputs().like(units(self, "resid_pearson").pearson)
 
     @property
+    @by_parts
     def resid_deviance(self) -> Any:
         """Deviance residuals (n,), signed roots of the deviance of each row; see `deviance`."""
-        if self.reads_source:
-            return values_of_source(self, "resid_deviance", lambda part: part.resid_deviance)
         fitted_units = units(self, "resid_deviance")
         return self._inputs().like(
             np.sign(fitted_units.y - fitted_units.mean) * np.sqrt(fitted_units.deviances)
@@ -231,11 +218,7 @@ class Criteria(Predicting):
         """
         if self.family.n_experts == 1:
             return 0.0
-        if self.reads_source:
-            total = entropy_on_source(self)
-            return float(total / (self.n_independent * np.log(self.family.n_experts)))
-        tau, weight = self.assignments
-        total = -np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight)
+        total = sum_over_parts(self, "entropy", _entropy)
         return float(total / (self.n_independent * np.log(self.family.n_experts)))
 
     @property
@@ -274,3 +257,19 @@ def _log_of_largest(part: Criteria) -> float:
 def _sum_of_squares(part: Criteria) -> float:
     """Weighted sum of the squares of the residuals."""
     return float(part.weight @ np.asarray(part.resid) ** 2)
+
+
+def _entropy(part: Criteria) -> float:
+    """Weighted sum of the entropies of the responsibilities."""
+    tau, weight = part.assignments
+    return -float(np.sum(tau * np.log(np.maximum(tau, np.finfo(float).tiny)) @ weight))
+
+
+def _deviance(part: Criteria) -> float:
+    of_rows = units(part, "deviance")
+    return float(of_rows.weight @ of_rows.deviances)
+
+
+def _pearson_chi2(part: Criteria) -> float:
+    of_rows = units(part, "pearson_chi2")
+    return float(of_rows.weight @ of_rows.pearson**2)

@@ -27,7 +27,6 @@ from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.classes import classes
 from moestat.estimation.inference.covariance import (
     KINDS,
-    check_kind_of_covariance,
     robust_covariance,
 )
 from moestat.estimation.inference.diagnostics import (
@@ -37,7 +36,6 @@ from moestat.estimation.inference.effects import Effects, marginal_effects, t_te
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.nested import lr_test
-from moestat.estimation.inference.on_source import covariance_on_source
 from moestat.estimation.inference.profile import Profile, profile
 from moestat.estimation.inference.random_effects import effects_of_groups, variance_components
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
@@ -201,13 +199,8 @@ class MoEResults(Pictures):
         if cov_type == "bootstrap":
             kind = "pairs" if groups is None else "cluster"
             robust = self.bootstrap(n_resamples, kind, groups=groups, rng=rng).covariance
-        elif cov_type in KINDS and not check_kind_of_covariance(self, cov_type, groups, strata):
-            robust = None
-        elif cov_type in KINDS and self.reads_source:
-            robust = covariance_on_source(self, cov_type, groups, strata)
         elif cov_type in KINDS:
-            labels = self._of_rows("groups", groups), self._of_rows("strata", strata)
-            robust = robust_covariance(self, cov_type, *labels)
+            robust = robust_covariance(self, cov_type, groups, strata)
         else:
             known = ", ".join((*KINDS, "bootstrap"))
             raise ValueError(f"cov_type must be one of {known}, got {short(cov_type)}")

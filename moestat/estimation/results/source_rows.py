@@ -1,7 +1,7 @@
-"""Values for the rows of a fit to blocks or a source: for all rows by one pass, or for a sample.
+"""Values for the rows of a fit, wherever they are: of each row, or a sum over all rows.
 
-A pass replaces the data of the fit by the rows of one block after the other, and calls the method
-of a fit in memory on each.
+Rows in memory are one part, the fit itself.  Rows of blocks or a source are many, read by one pass
+that replaces the data of the fit by the rows of one block after the other.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import FloatArray, IntArray, Seed
+from moestat.base.types import IntArray, Seed
 from moestat.base.validate import as_generator, draw_seed
 from moestat.estimation.data.data import Data
 from moestat.estimation.rows.block_rows import BlockRows, Reader
@@ -24,7 +24,7 @@ from moestat.estimation.rows.blocks import Block
 if TYPE_CHECKING:
     from moestat.estimation.fit.fitted import Fitted
 
-__all__ = ["at_sample", "sample_data", "sum_of_source", "values_of_source"]
+__all__ = ["at_sample", "by_parts", "sample_data", "sum_over_parts", "values_over_parts"]
 
 Fit = TypeVar("Fit", bound="Fitted")
 
@@ -56,14 +56,16 @@ def at_sample(result: Fit) -> Fit:
     return replace(result, data=replace(data, weight=weight), weight=weight, source=None)
 
 
-def values_of_source(
+def values_over_parts(
     result: Fitted, name: str, answer: Callable[[Any], Any], rng: Seed = None
-) -> FloatArray:
-    """Values (n,) or (n, m) of all rows, in their order, by one pass.
+) -> Any:
+    """Values (n,) or (n, m) of all rows, in their order.
 
-    `answer` takes a fit to the rows of a block; with `rng` also a generator of its own for each
+    `answer` takes a fit to the rows of a part; with `rng` also a generator of its own for each
     block.  Rows have their order in the source, without those that have missing values.
     """
+    if not result.reads_source:
+        return answer(result)
     rows: BlockRows = result.source
     check_room(
         2 * FLOAT_BYTES * rows.totals.given * max(1, result.family.n_experts),
@@ -79,8 +81,20 @@ def values_of_source(
     return values[np.argsort(np.concatenate(places), kind="stable")] if places else values
 
 
-def sum_of_source(result: Fitted, name: str, answer: Callable[[Any], float]) -> float:
-    """The sum over blocks of a number of each, by one pass."""
+def by_parts(values: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A method of a fit that returns values of all rows, also of rows that are elsewhere."""
+
+    @wraps(values)
+    def of_all_rows(self: Fitted) -> Any:
+        return values_over_parts(self, values.__name__, values)
+
+    return of_all_rows
+
+
+def sum_over_parts(result: Fitted, name: str, answer: Callable[[Any], float]) -> float:
+    """The sum over all parts of a number of each."""
+    if not result.reads_source:
+        return answer(result)
     rows: BlockRows = result.source
     work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
     with _raise_refusals():

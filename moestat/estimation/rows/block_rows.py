@@ -185,16 +185,17 @@ class Reader:
         rows = _read_block(family.likelihood, block, family.n_features, self.features)
         return first + np.flatnonzero(rows.used) if rows.groups is None else np.unique(rows.groups)
 
-    def rows(self, block: Block) -> tuple[IntArray, Labels | None]:
-        """Positions of the rows of a block that have a weight, and their groups, or None."""
+    def split(self, block: Block) -> tuple[Rows, IntArray, IntArray, Labels | None]:
+        """The rows of a block with a weight, their positions, those of others, and their groups.
+
+        Of the groups without a weight one row each.
+        """
         family = self.family
         rows = _read_block(family.likelihood, block, family.n_features, self.features)
-        return np.flatnonzero(rows.used), rows.groups
-
-    def count(self, block: Block) -> int:
-        """Number of all rows of a block."""
-        family = self.family
-        return _read_block(family.likelihood, block, family.n_features, self.features).used.size
+        used, out = np.flatnonzero(rows.used), np.flatnonzero(~rows.used)
+        if isinstance(block, GroupedBlock):
+            out = out[np.unique(block.groups[out], return_index=True)[1]]
+        return self._encode(rows), used, out, rows.groups
 
     def encode_sample(self, rows: SampledRows) -> Rows:
         """The rows of the random sample, encoded."""

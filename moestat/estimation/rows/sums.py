@@ -9,11 +9,11 @@ cases, and so are the bits of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
-from functools import reduce
 from typing import Any, TypeVar
 
-__all__ = ["Watch", "added", "sum_in_tree", "sum_of", "sum_on_workers"]
+from moestat.base.sums import added, sum_of
+
+__all__ = ["Watch", "sum_in_tree", "sum_on_workers"]
 
 T = TypeVar("T")
 
@@ -23,35 +23,6 @@ Watch = Callable[[Iterable[T], int], Iterator[T]]
 _NEIGHBOURS = 8
 """Number of sums that are added at a time, and that a worker holds in memory.  With a larger
 number, fewer sums travel between workers, and fewer additions run in parallel."""
-
-
-def added(one: Any, other: Any) -> Any:
-    """The sum of two numbers, arrays, records or lists of these; None counts as zero.
-
-    Examples
-    --------
-    >>> added([1, 2.5], [10, 20]), added(None, 3)
-    ([11, 22.5], 3)
-    """
-    if one is None or other is None:
-        return other if one is None else one
-    if isinstance(one, list | tuple):
-        return type(one)(added(*pair) for pair in zip(one, other, strict=True))
-    if is_dataclass(one):
-        names = [each.name for each in fields(one)]
-        return type(one)(*(added(getattr(one, name), getattr(other, name)) for name in names))
-    return one + other
-
-
-def sum_of(values: Iterable[T | None]) -> T | None:
-    """The sum of values in their order; None if there are none, or if all are None.
-
-    Examples
-    --------
-    >>> sum_of([None, 1, 2.5]), sum_of([])
-    (3.5, None)
-    """
-    return reduce(added, values, None)
 
 
 def sum_in_tree(values: Iterable[T | None]) -> T:

@@ -34,8 +34,8 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.progress import LOG
-from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
+from moestat.estimation.progress import LOG, so_far
+from moestat.estimation.rules import HIGHER, MOST_FITS, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.higher import probability_of_higher
 from moestat.estimation.search.neighbours import (
     GrownStarts,
@@ -340,6 +340,14 @@ class Agreement:
     def rows(self, problem: Problem) -> int:
         """Number of rows that a search runs on; its starts have seen these."""
         return SEARCH.in_all * max(SEARCH.least, self.search.race.rows * problem.family.n_params)
+
+    def new_record(self, on_all: bool, coefficients: tuple[float, ...] | None) -> SearchRecord:
+        """A record without heights."""
+        return SearchRecord(coefficients=coefficients or HIGHER.coefficients)
+
+    def so_far(self, record: Any, problem: Problem) -> FloatArray:
+        """The starts (m, P) of a search that was interrupted."""
+        return so_far()
 
     def find_starts(
         self, problem: Problem, rng: np.random.Generator, record: SearchRecord | None = None

@@ -14,25 +14,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.estimation.data.priors import as_prior, with_prior
-from moestat.estimation.progress import LOG
+from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import MODES, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.agreement import Pool
 from moestat.estimation.search.neighbours import climb_on_resamples, draw_moves
 from moestat.estimation.search.runs import RunEnd, run_starts, some_rows
-from moestat.model.family import Family
 from moestat.solvers.driver import is_late
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Problem
 from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE
 
-__all__ = ["ModeRecord", "ModeSearch", "has_weak_prior"]
+__all__ = ["ModeRecord", "ModeSearch"]
 
 
 @dataclass
@@ -55,8 +54,8 @@ class ModeRecord:
     """Number of starts that were run."""
     rounds: int = 0
     """Number of rounds of neighbours of the best mode since it was found."""
-    on_all: bool = False
-    """Whether the search ran on all rows."""
+    on_all: bool = True
+    """Whether the search ran on all rows of the fit."""
     singles: int = 0
     """Number of modes that one start alone has reached."""
 
@@ -157,6 +156,20 @@ class ModeSearch:
         """Number of rows that a search runs on; its starts have seen these."""
         return SEARCH.in_all * _part(problem)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Its record says how probable a higher mode is."""
+        return True
+
+    def new_record(self, on_all: bool, coefficients: tuple[float, ...] | None) -> ModeRecord:
+        """A record without modes."""
+        return ModeRecord(on_all=on_all)
+
+    def so_far(self, record: Any, problem: Problem) -> FloatArray:
+        """The starts (m, P) of a search that was interrupted."""
+        points, start = so_far(), self.release(record, problem)
+        return points if start is None else start[None]
+
     def find_starts(
         self, problem: Problem, rng: np.random.Generator, record: ModeRecord | None = None
     ) -> tuple[FloatArray, list[int]]:
@@ -172,7 +185,7 @@ class ModeSearch:
         size = _part(problem)
         sample = some_rows(posterior, rng, SEARCH.in_all * size)
         part = some_rows(posterior, rng, size)
-        record.on_all = sample is posterior
+        record.on_all = record.on_all and sample is posterior
         is_large = sample.data.size > MODES.wide * part.data.size
         wide = some_rows(posterior, rng, MODES.wide * size) if is_large else sample
         first = part if wide.data.size > MODES.most * part.data.size else wide
@@ -243,11 +256,6 @@ class ModeSearch:
                 refined._enter(end).starts += mode.starts
         refined.modes.sort(key=lambda mode: -mode.end.height)
         record.modes = refined.modes or record.modes
-
-
-def has_weak_prior(family: Family) -> bool:
-    """Whether the weak prior is defined for a family: a likelihood without jumps."""
-    return not (family.is_regression or family.has_jumps)
 
 
 def _batches(problem: Problem) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,25 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows
 from moestat.estimation.data.read import read_data
 from moestat.estimation.fitting.fit import Settings
+from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.estimation.progress import LOG
 from moestat.estimation.results.results import MoEResults
+from moestat.estimation.rows.block_rows import BlockRows, Draw, Reader
+from moestat.estimation.rows.blocks import Block
+from moestat.estimation.rows.passes import Passes
 from moestat.model.family import Family
+from moestat.solvers import Newton
+from moestat.solvers.driver import attempt, succeeded
 from moestat.solvers.problem import Problem
 
-__all__ = ["fold_labels", "held_out", "labels_of", "log_density_of", "rows_of"]
+__all__ = [
+    "fold_labels",
+    "held_out",
+    "held_out_on_source",
+    "labels_of",
+    "log_density_of",
+    "rows_of",
+]
 
 
 def labels_of(result: MoEResults, parts: int, rng: np.random.Generator) -> IntArray | int:
@@ -102,3 +116,39 @@ def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArr
     """The log-density of the rows (n,) that are marked, at parameters (P,)."""
     rows = encoded_rows(model, data.at(which))
     return float(Problem(model, rows).rowwise(theta)[2] @ rows.weight)
+
+
+def held_out_on_source(result: MoEResults, folds: int, seed: int) -> float:
+    """Mean log-density of held-out rows, or groups of rows, by fits to the other folds.
+
+    The fits start at the estimate from all rows and share their passes.
+    """
+    inner = inner_fit(result, mode=True, passes=True)
+    rows: BlockRows = result.source
+    assert isinstance(inner.data, BlockRows)
+    family = inner.family
+    training = [Draw("training", (seed, fold), folds) for fold in range(folds)]
+    problems = [inner.problem.replace_data(replace(inner.data, draw=draw)) for draw in training]
+    start, solver = np.clip(inner.theta, family.lower, family.upper), Newton()
+    climbs = [solver.steps(problem, start) for problem in problems]
+    ends = succeeded(attempt(climbs, problems, Passes(rows.threads)))
+    thetas = [inner.outward(end.theta) for end in ends]
+    draws = [Draw("held-out", (seed, fold), folds) for fold in range(folds)]
+    work = partial(_density_of_folds, result.family, rows.reader, draws, thetas)
+    return float(rows.sum_blocks(work, "held-out rows")) / float(result.weight.sum())
+
+
+def _density_of_folds(
+    family: Family,
+    reader: Reader,
+    draws: Sequence[Draw],
+    thetas: Sequence[FloatArray],
+    number: int,
+    block: Block,
+) -> float:
+    """The log-density of the held-out rows of each fold in a block."""
+    rows, total = reader.sample(block), 0.0
+    for draw, theta in zip(draws, thetas, strict=True):
+        part = draw.of(number, rows)
+        total += float(Problem(family, part).rowwise(theta)[2] @ part.weight)
+    return total

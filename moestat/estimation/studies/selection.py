@@ -26,6 +26,7 @@ from moestat.base.warnings import (
     warn_of_old_name,
 )
 from moestat.estimation.data.data import Data
+from moestat.estimation.data.priors import has_prior
 from moestat.estimation.data.read import check_options, read_data
 from moestat.estimation.fit.fitted import warn_and_note
 from moestat.estimation.fitting.fit import Settings, fit
@@ -33,13 +34,11 @@ from moestat.estimation.fitting.fit_formula import fit_formula, shared_source
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
 from moestat.estimation.inference.misfit import misfits
-from moestat.estimation.inference.on_source import held_out_on_source
 from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.search.agreement import GrownStarts, search_of
-from moestat.estimation.search.modes import has_weak_prior
-from moestat.estimation.studies.cross_validation import held_out, labels_of
+from moestat.estimation.studies.cross_validation import held_out, held_out_on_source, labels_of
 from moestat.model.family import Family
 
 if TYPE_CHECKING:
@@ -580,7 +579,7 @@ def _fit_data(
 ) -> MoEResults:
     """A fit to data that have been read."""
     searched = set(_SEARCHING) & set(solving)
-    if before is not None and not searched and not has_weak_prior(model):
+    if before is not None and not searched and not has_prior(model):
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
