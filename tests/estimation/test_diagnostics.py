@@ -285,3 +285,19 @@ def test_values_of_pictures_by_formula_have_names(by_formula):
         result.plot(at={"f": "none"})
     with pytest.raises(ValueError, match="at: x"):
         result.plot(at={"x": "none"})
+
+
+def test_a_legend_is_beside_our_axes_and_inside_given_ones():
+    """Beside them it hides no data; axes of a user may have no room there."""
+    from matplotlib import pyplot
+
+    x = np.linspace(-1.0, 1.0, 60)
+    result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9.0 * x), rng=0)
+    for name in ("plot", "plot_gate", "plot_uncertainty"):
+        ours = getattr(result, name)()
+        given = getattr(result, name)(pyplot.subplots()[1])
+        for axes, beside in ((ours, True), (given, False)):
+            axes.figure.canvas.draw()
+            legend, data = axes.get_legend().get_window_extent(), axes.get_window_extent()
+            assert (legend.x0 >= data.x1) == beside
+            assert legend.x1 <= axes.figure.bbox.x1

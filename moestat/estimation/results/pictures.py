@@ -33,6 +33,14 @@ _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 """Style of legends."""
 
 
+def _add_legend(axes: Axes, **content: Any) -> None:
+    """Add a legend beside axes that make room for it, where it hides no data, else inside."""
+    beside: dict[str, Any] = {}
+    if axes.figure.get_layout_engine() is not None:
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    axes.legend(**content, **_SMALL, **beside)
+
+
 class Pictures(Criteria):
     """Plot methods of `moestat.estimation.results.results.MoEResults`.
 
@@ -94,7 +102,7 @@ class Pictures(Criteria):
             for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
                 axes.plot(line.x, column, label=label)
             axes.set(ylabel="probability", ylim=(0, 1))
-            axes.legend(**_SMALL)
+            _add_legend(axes)
         else:
             experts = self._most_probable() if not family.is_regression else 0
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
@@ -105,7 +113,7 @@ class Pictures(Criteria):
             if family.likelihood.spread is not None and not family.is_regression:
                 keys += self._add_experts(axes, line)
             axes.set_ylabel(self._response_name())
-            axes.legend(handles=keys, **_SMALL)
+            _add_legend(axes, handles=keys)
         line.label(axes)
         return axes
 
@@ -179,7 +187,7 @@ class Pictures(Criteria):
             axes.plot(line.x, column, color=f"C{i % 10}", label=f"expert {i + 1}")
         axes.set(ylim=(0, 1), ylabel="gate probability")
         line.label(axes)
-        axes.legend(**_SMALL)
+        _add_legend(axes)
         return axes
 
     def _along_gate(self, at: Mapping[str, object] | ArrayLike | None) -> Along:
@@ -298,8 +306,7 @@ class Pictures(Criteria):
             one.set_xlim(low - 0.05 * (high - low), high + 0.05 * (high - low))
             one.set_title(title, fontsize="medium")
             one.set_xlabel("per standard deviation of the input", fontsize="small")
-        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        axes[-1].legend(handles=self._keys(), **_SMALL, **beside)
+        _add_legend(axes[-1], handles=self._keys())
         return axes
 
     @door(ax="Axes | None")
@@ -346,7 +353,7 @@ class Pictures(Criteria):
         axes.set_ylabel(self._response_name())
         line.label(axes)
         axes.set_title(f"mean uncertainty {np.average(doubt, weights=self.weight):.3f}", size=10)
-        axes.legend(handles=self._keys(), **_SMALL)
+        _add_legend(axes, handles=self._keys())
         return axes
 
     @door(ax="Axes | None")
@@ -396,9 +403,9 @@ class Pictures(Criteria):
             right.plot(line.x, column, color=f"C{i % 10}")
         left.set_ylabel("probability" if classes else self._response_name())
         right.set(ylabel="gate probability", ylim=(0, 1))
-        right.legend(handles=self._keys(), **_SMALL)
+        _add_legend(right, handles=self._keys())
         if classes:
-            left.legend(**_SMALL)
+            _add_legend(left)
         for one in axes:
             line.label(one)
         return axes
@@ -532,7 +539,7 @@ class Pictures(Criteria):
                 curve["predicted"], curve["observed"], 2 * error, marker="o", capsize=2, label=name
             )
         axes.set(xlabel="predicted probability", ylabel="observed frequency")
-        axes.legend(**_SMALL)
+        _add_legend(axes)
         return axes
 
     @door(ax="Axes | None")
