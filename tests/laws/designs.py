@@ -12,7 +12,10 @@ from tests.laws.laws import FAILS, REFUSED, Cell, asked, compared, law
 
 @law
 def clusters_of_weight_0_are_in_the_design(case: Case) -> Iterator[Cell]:
-    """A sum of 0 adds nothing to the squares of one stratum, and 1 to the number of clusters."""
+    """A sum of 0 adds nothing to the squares of one stratum, and 1 to the number of clusters.
+
+    Rows that are left out because of a missing value are rows of weight 0.
+    """
     if case.option not in ("weights", "weights, groups") or case.result.family.has_jumps:
         return
     codes = case.frame["id"].str[1:].astype(int)
@@ -25,15 +28,17 @@ def clusters_of_weight_0_are_in_the_design(case: Case) -> Iterator[Cell]:
         return
     whole, refusal, foreign = asked(lambda: case.fit(frame, starts=part.theta))
     again, *_ = asked(lambda: case.fit(inside, starts=part.theta))
-    if refusal or foreign:
-        yield Cell("fit", FAILS, str(refusal or foreign))
+    gaps = frame.assign(x=frame["x"].where(~outside))
+    dropped, *lost = asked(lambda: case.fit(gaps, starts=part.theta, missing="drop"))
+    if refusal or foreign or any(lost):
+        yield Cell("fit", FAILS, str([refusal, foreign, *lost]))
         return
     if not (whole.certificate.certified and again.certificate.certified):
         return
     if not whole.certificate.condition < 1e6 or whole.certificate.collapsed:
         return
     answers = []
-    for result, rows in ((whole, frame), (again, inside)):
+    for result, rows in ((whole, frame), (again, inside), (dropped, gaps)):
         found, refusal, foreign = asked(
             lambda result=result, rows=rows: result.get_robustcov_results("survey", rows["id"])
         )
@@ -44,3 +49,4 @@ def clusters_of_weight_0_are_in_the_design(case: Case) -> Iterator[Cell]:
     few = int(np.unique(codes[~outside]).size)
     factor = (GROUPS / (GROUPS - 1)) / (few / (few - 1))
     yield compared("survey", answers[0], answers[1] * factor, rtol=1e-4, atol=1e-9)
+    yield compared("survey, rows with gaps", answers[2], answers[0], rtol=1e-4, atol=1e-9)

@@ -443,6 +443,20 @@ class Fitted:
         column.check_missing(name)
         return column.values
 
+    def _of_dropped(self, name: str, given: Any) -> tuple[Labels, np.ndarray] | None:
+        """Labels of the rows that were left out, and which are missing; None where not given."""
+        rows = self.rows
+        if given is None or not rows.dropped:
+            return None
+        column = as_column(
+            name, self._column_named(name, given) if isinstance(given, str) else given
+        )
+        n = len(rows.y) + rows.dropped
+        if rows.kept is None or len(column.values) != n:
+            return None
+        column = column.at(np.setdiff1d(np.arange(n), rows.kept))
+        return column.values, np.asarray(column.missing, dtype=bool)
+
     def _column_named(self, name: str, column: str) -> Any:
         """A column of the table that a fit by formula was given, all rows passed."""
         if self.table is None:

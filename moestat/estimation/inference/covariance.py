@@ -324,7 +324,28 @@ def _labelled_scores(
     used = np.flatnonzero(rows.units > 0.0)
     out = np.setdiff1d(np.arange(rows.units.size), used)
     weighted = rows.take(used, rows.units[used]) if out.size else rows
-    return iter([work(weighted, [each[np.append(used, out)] for each in labels], out.size)])
+    dropped, count = _labels_of_dropped(result, given)
+    pairs = zip(labels, dropped, strict=True)
+    of_units = [np.append(each[np.append(used, out)], more) for each, more in pairs]
+    return iter([work(weighted, of_units, out.size + count)])
+
+
+def _labels_of_dropped(result: Fitted, given: Mapping[str, Any]) -> tuple[list[Labels], int]:
+    """Labels of rows left out because of missing values, and the number of these rows.
+
+    They are outside of the part of the population that is studied, and inside the design, as rows
+    of weight 0 are, where labels are given for them.
+    """
+    rows = result.rows
+    found = [result._of_dropped(name, each) for name, each in given.items()]
+    known = [each for each in found if each is not None]
+    # The groups of the rows that were left out are not known.
+    alone = rows.groups is not None and "groups" not in given
+    if len(known) < len(found) or alone:
+        return [result._of_rows(name, each)[:0] for name, each in given.items()], 0
+    used = ~np.any([missing for _, missing in known], axis=0) if known else None
+    count = rows.dropped if used is None else int(used.sum())
+    return [each[used] for each, _ in known], count
 
 
 def _scores_of_part(

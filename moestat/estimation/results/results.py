@@ -157,7 +157,9 @@ class MoEResults(Pictures):
             information at the inputs of the data.  "HC0" is the sandwich ``V M V`` of White (1982),
             which is valid when the model is misspecified; "HC1" is "HC0" times ``n / (n - p)``.
             "cluster" is the sandwich by groups of Liang and Zeger (1986).  "survey" is the
-            covariance for a sample survey with weights, strata and clusters (Binder 1983).
+            covariance for a sample survey with weights, strata and clusters (Binder 1983).  Rows of
+            weight 0, and rows left out because of missing values, stay in the design; the latter if
+            labels are given for all rows, and not on sources.
             "bootstrap" is the covariance of the estimates from resampled rows or groups.  For a
             posterior mode V is the inverse curvature of the posterior density.  All types then
             describe how the mode varies over repeated samples under the same prior, not its
