@@ -47,10 +47,10 @@ ROWS = (  # likelihood, n, d, k, classes
     ("multinomial", 2_000, 2, 2, 3),
     ("multinomial", 2_000, 2, 3, 3),
 )
-TRUTHS, CALLS = 3, 6
+TRUTHS, CALLS = 3, 4
 """Truths of each kind, and default calls of each."""
-MOST_RUNS, SECONDS = 24, 20.0
-"""Runs of a peer: so many, or as many as begin within these seconds, and six at least."""
+MOST_RUNS, SECONDS = 16, 6.0
+"""Runs of a peer: so many, or as many as begin within these seconds, and four at least."""
 NEAR, SURE = 0.01, 0.97
 
 
@@ -146,7 +146,7 @@ def em(kind: str, X: np.ndarray, y: np.ndarray, k: int, classes: int, seed: int)
         if not np.isfinite(height):
             return -np.inf
         is_flat = height - before < 1e-8 * (abs(height) + 0.1)
-        if (is_flat and iteration > 2) or time.process_time() - began > SECONDS:
+        if (is_flat and iteration > 2) or time.process_time() - began > 20.0:
             return height
         tau = np.exp(joint - density[:, None])
     return height
@@ -207,7 +207,7 @@ def timed(run: Callable[[int], float], most: int) -> tuple[list[float], list[flo
     """Heights and seconds of runs with seeds 0, 1, ...: `most`, or those that begin in time."""
     heights: list[float] = []
     seconds: list[float] = []
-    while len(heights) < most and (sum(seconds) < SECONDS or len(heights) < 6):
+    while len(heights) < most and (sum(seconds) < SECONDS or len(heights) < 4):
         began = time.process_time()
         heights.append(run(len(heights)))
         seconds.append(time.process_time() - began)

@@ -77,7 +77,7 @@ class ModeRules(NamedTuple):
     """Number of starts in a batch: one of each kind."""
     batches: int = 4
     """Largest number of batches for each expert."""
-    work: float = 1.5e10
+    work: float = 2e10
     """Rows times squared parameters, of all batches together: half a minute on one core.  How long
     a call may take is a choice; no benchmark gives its best value."""
     first: int = 3
@@ -96,6 +96,8 @@ class ModeRules(NamedTuple):
     """Rows of a part for each parameter; a part has at least `SearchRules.least` rows."""
     steps: int = 20
     """Number of steps on a part, or on resamples of it, before a run goes on to all rows."""
+    kept: int = 3
+    """Where one run takes a second, the best of so many goes on after `steps` steps."""
     longest: int = 200
     """Largest number of steps of a run on all rows: longer ones go along ridges.  A problem with
     four Laplace gates of classes takes 48 s with `NEWTON_STEPS` and 7 s with 300, to the same end;

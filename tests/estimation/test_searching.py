@@ -10,7 +10,7 @@ import moestat
 from moestat.base.warnings import DisagreementWarning
 from moestat.estimation.rules import SEARCH
 from moestat.estimation.search import agreement as searching
-from moestat.estimation.search import neighbours
+from moestat.estimation.search import modes, neighbours
 from moestat.estimation.search.agreement import (
     Agreement,
     Moves,
@@ -207,7 +207,34 @@ def test_a_narrow_line_among_others_is_found():
         how = {"n_experts": 2, "maximum": "highest"}
         fits = [moestat.fit("gaussian", x, y, rng=j, **how) for j in range(6)]
         found += [fit.blocks["nu"].min() < 0.006**2 for fit in fits]
+        # Under the weak prior this line is improbable, beside wide ones: it is an end with a note.
+        default = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+        assert default.ends.log_likelihood.max() == pytest.approx(max(f.llf for f in fits), abs=0.1)
+        assert "also saw an end whose log-likelihood is higher" in str(default.summary())
     assert np.mean(found) >= 0.9
+
+
+@pytest.mark.parametrize("noise", [0.04, 0.004])
+def test_a_narrow_line_beside_a_wide_one_is_the_estimate(noise):
+    """The model is right here, and a line that is a hundred times as narrow is the highest mode."""
+    rng = np.random.default_rng(0)
+    x, which = rng.uniform(-1.0, 1.0, 150), rng.random(150) < 1 / 3
+    wide = 0.1 - 0.2 * x + 0.4 * rng.normal(size=150)
+    y = np.where(which, 0.5 * x + noise * rng.normal(size=150), wide)
+    assert moestat.fit("gaussian", x, y, n_experts=2, rng=0).blocks["nu"].min() < (2 * noise) ** 2
+
+
+def test_a_search_where_one_run_takes_long(monkeypatch):
+    """It makes few batches, of which the best runs go on, and comes to the same maximum."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=500)
+    y = np.where(rng.random(500) < 0.5, 1.0 + x, -1.0 - x) + 0.3 * rng.normal(size=500)
+    known = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+    monkeypatch.setattr(modes, "MODES", modes.MODES._replace(work=1.0))
+    monkeypatch.setattr(modes, "SEARCH", SEARCH._replace(work=1.0))
+    short = moestat.fit("gaussian", x, y, n_experts=2, rng=0)
+    assert short.llf == pytest.approx(known.llf, abs=0.01)
+    assert short.certificate.n_starts == 4 < known.certificate.n_starts
 
 
 @pytest.mark.thorough

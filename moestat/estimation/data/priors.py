@@ -45,7 +45,8 @@ class Prior:
     `experts`.  Intercepts, at the mean of the inputs, have four times these standard deviations.
     The gate has a reference expert, and classes have a reference class; the prior is on the
     differences from the mean over experts, or classes, so that it does not matter which one is the
-    reference.  Variances of normal experts have the inverse-gamma distribution of mclust.
+    reference.  Variances of normal experts have the inverse-gamma distribution of mclust.  The
+    dependences of several normal responses are slopes on the earlier ones, in standard deviations.
 
     Parameters
     ----------
@@ -115,6 +116,7 @@ class Prior:
         quadratic, middle = np.zeros((family.n_params, family.n_params)), np.zeros(family.n_params)
         levels = _levels(family, units)[family.response_of]
         n_gate_channels = len(family.gate.channels(family.n_features))
+        dependences = {name for names in family.likelihood.pairs.values() for name in names}
         # Components of a linear expert are classes; those of others are hidden units.
         has_classes = family.expert.block is None
         class_response = [
@@ -126,6 +128,8 @@ class Prior:
             if channel.log or channel.shared or scale is None:
                 continue
             unit = response[c] if channel.response and not linked[c] else 1.0
+            if channel.intercept in dependences:
+                unit = 1.0 / _INTERCEPTS  # a slope on another response, in its standard deviations
             form = _form(family.width[c], units, scale * unit)
             if c >= n_gate_channels and family.expert.units.is_level(channel.intercept):
                 middle[family.index[:, c]] = levels[c]

@@ -190,12 +190,16 @@ class ModeSearch:
         wide = some_rows(posterior, rng, MODES.wide * size) if is_large else sample
         first = part if wide.data.size > MODES.most * part.data.size else wide
         plain = Problem(family, part.data, resolved=problem.resolved)
+        is_long = wide.data.size * family.n_params**2 > SEARCH.work
 
         def climb(points: FloatArray) -> list[RunEnd]:
-            if first is not wide:
+            left = list[RunEnd]()
+            if first is not wide or is_long:
                 ends = run_starts(first, points, MODES.steps, self.threads)
-                points = np.array([end.theta for end in ends])
-            return run_starts(wide, points, MODES.longest, self.threads)
+                kept = -(-len(ends) // MODES.kept) if is_long else len(ends)
+                points = np.array([end.theta for end in ends[:kept]])
+                left = [RunEnd(end.theta, -np.inf) for end in ends[kept:]]
+            return [*run_starts(wide, points, MODES.longest, self.threads), *left]
 
         n_experts = family.n_experts
         made, most = 0, self.batches or _batches(wide)
