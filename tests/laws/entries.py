@@ -84,7 +84,9 @@ def other_entry_points(case: Case) -> Iterator[Cell]:
             continue
         yield compared(f"{question}, own rows", height, found.llf)
         again, refusal, foreign = asked(
-            lambda found=found: case.fit(starts=found.theta, formula=found.data.formula.formula)
+            lambda found=found: case.fit(
+                rows, starts=found.theta, formula=found.data.formula.formula
+            )
         )
         if refusal or foreign:
             yield Cell(question, FAILS, str(foreign or refusal))

@@ -10,6 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data.groups import encoded_rows
 from moestat.estimation.data.priors import data_units
+from moestat.estimation.fit.components import factor_index
 from moestat.estimation.fit.identified import Identified, channel_metric, gap_places
 from moestat.model.family import Family
 from moestat.model.units import Coordinates
@@ -34,6 +35,10 @@ __all__ = [
 _LOOKS = 41
 """Values of a shape between its bounds at which a likelihood is looked up: ranges of logarithms are
 at most 60 wide, and a likelihood turns from one limit to the other within three or four."""
+
+_DEVIATIONS = np.geomspace(0.03, 3.0, 5)
+"""Deviations of effects, in units of the predictor or of the response, at which a likelihood is
+looked up."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,14 @@ class InnerFit:
         places = np.concatenate([np.empty(0, dtype=np.int64), *blocks])
         return np.intersect1d(places, self.movable)
 
+    @property
+    def _deviations(self) -> IntArray:
+        """Free entries on the diagonals of the factors of random effects."""
+        effects = self.family.likelihood.effects
+        if effects is None:
+            return np.empty(0, dtype=np.int64)
+        return np.intersect1d(factor_index(self.family) + effects.positions, self.free)
+
     def _height(self, theta: FloatArray) -> float:
         """Minus the log-likelihood."""
         return self.problem.evaluate(Request(Objective.VALUE, theta)).value
@@ -96,12 +109,19 @@ class InnerFit:
 
         The likelihood is flat near a limit, where derivatives do not lead back: each shape is
         looked up along its range, the others as they are; not those that a restriction has
-        `fixed` (P,).
+        `fixed` (P,).  So are deviations of random effects that are 0, where every likelihood is
+        symmetric.
         """
         lower, upper = self.family.box_at(start)
         at, best = start.copy(), self._height(start)
         for j in self._shapes[~fixed[self._shapes]]:
             for value in np.linspace(lower[j], upper[j], _LOOKS):
+                trial = at.copy()
+                trial[j] = value
+                if (height := self._height(trial)) < best - GAIN_LIMIT:
+                    at, best = trial, height
+        for j in self._deviations[~fixed[self._deviations]]:
+            for value in _DEVIATIONS if abs(at[j]) < _DEVIATIONS[0] else ():
                 trial = at.copy()
                 trial[j] = value
                 if (height := self._height(trial)) < best - GAIN_LIMIT:
