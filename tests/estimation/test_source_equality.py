@@ -165,8 +165,9 @@ def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, 
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
     monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 500)
-    monkeypatch.setattr("moestat.estimation.fitting.fit_source.SAMPLED", 500)
-    monkeypatch.setattr("moestat.estimation.fitting.fit_source._PIECE", 37)
+    for place in ("fitting.fit_source", "rows.first_pass"):
+        monkeypatch.setattr(f"moestat.estimation.{place}.SAMPLED", 500)
+    monkeypatch.setattr("moestat.estimation.rows.designs._PIECE", 37)
 
 
 @pytest.mark.parametrize(

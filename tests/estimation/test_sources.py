@@ -174,8 +174,9 @@ def test_missing_rows_are_dropped_and_counted_or_refused_as_in_memory(gaps):
 def small_samples(monkeypatch):
     """Samples and pieces smaller than the rows."""
     monkeypatch.setattr("moestat.estimation.rows.block_rows.SAMPLED", 800)
-    monkeypatch.setattr("moestat.estimation.fitting.fit_source.SAMPLED", 800)
-    monkeypatch.setattr("moestat.estimation.fitting.fit_source._PIECE", 170)
+    for place in ("fitting.fit_source", "rows.first_pass"):
+        monkeypatch.setattr(f"moestat.estimation.{place}.SAMPLED", 800)
+    monkeypatch.setattr("moestat.estimation.rows.designs._PIECE", 170)
 
 
 @pytest.mark.parametrize("kind", each_run(["folder", "polars", "dask"], ["folder"]))
@@ -353,7 +354,7 @@ def test_a_file_that_changes_between_passes_is_refused(how, frame, tmp_path, mon
     frame.to_parquet(path)
     from moestat.estimation.fitting import fit_source as source_fits
 
-    survey = source_fits._survey
+    survey = source_fits.first_pass
 
     def then_changed(*arguments):
         seen = survey(*arguments)
@@ -361,7 +362,7 @@ def test_a_file_that_changes_between_passes_is_refused(how, frame, tmp_path, mon
         os.utime(path, ns=(1, 1))
         return seen
 
-    monkeypatch.setattr(source_fits, "_survey", then_changed)
+    monkeypatch.setattr(source_fits, "first_pass", then_changed)
     with pytest.raises(ValueError, match=r"rows.parquet' has changed since the first pass"):
         fit_formula("log(price) ~ area", path, n_experts=1, rng=0)
 

@@ -128,7 +128,7 @@ MUTATIONS = {
         Case(COUNTS, "weights"),
     ),
     "a source forgets the weights": (
-        (source_fits, "_Plan", lambda inputs, weights: PLAN(inputs, None)),
+        (source_fits, "Plan", lambda inputs, weights, *more: PLAN(inputs, None, *more)),
         Case(COUNTS, "weights"),
     ),
     "rows of weight 0 count once": (
@@ -169,7 +169,7 @@ MUTATIONS = {
     ),
 }
 
-ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits._Plan
+ARRANGED, WRITTEN, PLAN = jobs.arranged, results.write_record, source_fits.Plan
 NEW, FITTED = fitted.read_new_inputs, estimators._MoEEstimator._fit
 
 
