@@ -85,6 +85,7 @@ def check(name, result):
         assert name != "fits of a density" or [True, True] in result["certified"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SIMULATED)
 def test_simulator(name, simulator):
     check(name, simulator[name])
