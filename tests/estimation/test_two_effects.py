@@ -130,6 +130,7 @@ def schools():
     table["y"] = eta + 0.6 * rng.normal(size=300)
     table["c"] = rng.poisson(np.exp(eta))
     table["s"] = rng.normal(size=300)
+    table["school/class"] = table.s
     return table.sample(frac=1.0, random_state=0)
 
 
@@ -258,9 +259,19 @@ def test_simulated_rows_of_a_class_are_more_alike_than_those_of_a_school(schools
     assert np.mean(of_school) == pytest.approx(school**2 + part**2 / 3 + nu / 12, rel=0.2)
 
 
+def test_a_likelihood_ratio_of_the_variance_of_parts(schools):
+    large, small = (fitted(f"y ~ x + (1 | school{part})", schools) for part in ("/class", ""))
+    test = large.compare_lr_test(small)
+    assert (test.other_df, test.df) == (0, 1)
+    assert test.statistic == pytest.approx(2.0 * (large.llf - small.llf))
+    frame = large.get_prediction(groups=large.rows.groups).summary_frame()
+    assert np.allclose(frame["mean"], large.predict(schools, groups=schools.school))
+
+
 @pytest.mark.parametrize(
     ("formula", "match"),
     [
+        ("y ~ x + `school/class` + (1 | school/class)", "rename the column"),
         ("y ~ x + (1 + x | school/class)", "and no random slopes"),
         ("y ~ x + (1 | school/class/x)", "crossed groups are not available"),
         ("y ~ x + (1 | school) + (1 | class)", "C\\(item\\)"),

@@ -141,6 +141,11 @@ def arguments_of(
         left, by_name = formula.partition("~")[0], options.get("random")
         random = random_terms(by_name, features, left, request.columns)
     if random is not None:
+        if random.within is not None and any(random.label in each.columns for each in designs[:-1]):
+            raise ValueError(
+                f"formula: a term has the name {random.label!r} of the nested groups; rename the"
+                " column"
+            )
         random.check_among(terms.parts[0], [*map(str, designs[0].columns)])
         (names_of_random,) = inputs.columns_of([random.terms], table)
         if lost := [name for name in names_of_random if name not in designs[0].columns]:

@@ -184,7 +184,7 @@ def read_groups_of_new(
 ) -> Labels:
     """Labels (n,) of the groups of new rows, from `groups` or the table X; raises without them."""
     within = None if fitted.formula is None else fitted.formula.within
-    if within is not None:
+    if within is not None and X is not None:
         _column_of(X, within[0], "data", "the parts of groups")
     if groups is None and fitted.groups_column is not None:
         groups = _column_of(X, fitted.groups_column, "groups", "the group of each row")

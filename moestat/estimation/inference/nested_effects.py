@@ -27,7 +27,12 @@ __all__ = ["additional_variances", "are_nested_effects", "embedded_effects", "mi
 
 
 def _names(result: Fitted) -> list[str]:
-    return effect_names(result) if result.family.likelihood.effects is not None else []
+    """Names of the effects; that of the groups is "Intercept", whether they have parts or not."""
+    effects = result.family.likelihood.effects
+    if effects is None:
+        return []
+    names = effect_names(result)
+    return names if effects.within is None else [names[0], "Intercept"]
 
 
 def _without_effects(result: Fitted) -> object:
