@@ -85,7 +85,10 @@ def other_entry_points(case: Case) -> Iterator[Cell]:
         yield compared(f"{question}, own rows", height, found.llf)
         again, refusal, foreign = asked(
             lambda found=found: case.fit(
-                rows, starts=found.theta, formula=found.data.formula.formula
+                rows,
+                starts=found.theta,
+                # The formula of a fit leaves out its random effects.
+                formula=None if "nested" in case.options else found.data.formula.formula,
             )
         )
         if refusal or foreign:
