@@ -42,7 +42,39 @@ def _shares_and_means(
 
 
 def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
-    """Sizes and means with standard errors by the delta method, see `MoEResults.classes`."""
+    """Sizes of the classes and means of the responses within them, with standard errors.
+
+    Each expert describes one class.  The size of a class is the mean gate probability over the
+    rows or groups.  Its mean is the mean of the expert over the rows, weighted by the gate:
+    ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Standard errors come from the delta method at
+    the inputs of the fit.  Intervals of sizes and probabilities are computed on the logit
+    scale.
+
+    Parameters
+    ----------
+    alpha : float
+        Intervals have the level ``1 - alpha``.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``estimate``, ``error`` (the standard error), ``lower`` and ``upper``.  There is
+        one row for each class, from 1, and quantity: "size", "mean", or the probability of each
+        class of a response.
+
+    Raises
+    ------
+    ValueError
+        If the family has no density, or the data were not stored.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> x = np.linspace(-1, 1, 60)
+    >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+    >>> round(float(result.classes()["estimate"].xs("size", level=1).sum()), 6)
+    1.0
+    """
     import pandas as pd
 
     result._check_experts()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "component_cells",
-    "effects_of_groups",
+    "random_effects",
     "effects_term",
     "effect_names",
     "is_factor",
@@ -362,7 +362,24 @@ def component_cells(result: Fitted, expert: int, alpha: float) -> list[tuple[str
 
 @np.errstate(all="ignore")
 def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
-    """Standard deviations and correlations of the effects by expert, with errors."""
+    """Standard deviations and correlations of the random effects by expert, with intervals.
+
+    Standard errors come from the delta method.  The intervals of level ``1 - alpha`` are normal
+    on a transformed scale: the logarithm of a standard deviation, Fisher's transform of a
+    correlation and the logit of the ICC.  If the standard error of a standard deviation
+    exceeds half of the estimate, its interval is normal without a transform and starts at 0 or
+    above.  The ICC is the correlation of two rows of a group at which the inputs with random
+    effects are 0.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+    >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+    >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+    >>> result.variance_components().loc[1].index.tolist()
+    ['sd(Intercept)', 'sd(residual)', 'ICC']
+    """
     import pandas as pd
 
     if result.family.likelihood.effects is None:
@@ -439,8 +456,36 @@ def _interval(kind: str, value: float, error: float, half: float) -> tuple[float
     return float(ends[0]), float(ends[1])
 
 
-def effects_of_groups(result: Fitted) -> pd.DataFrame:
-    """Predicted effects of each group with their standard deviations; of parts, where nested."""
+def random_effects(result: Fitted) -> pd.DataFrame:
+    """Predict the random effects of each group, with their standard deviations.
+
+    The predictions are the conditional means and standard deviations given the rows of the
+    group.  They combine the best linear unbiased predictions within each expert, weighted by
+    the group's responsibilities.  The estimated parameters are treated as known (Laird and
+    Ware 1982, Sec. 3).
+
+    Returns
+    -------
+    DataFrame
+        One row per group, and per part of a group where these are nested, with a column for each effect and a column ``sd(...)`` for its
+        standard deviation.
+
+    Raises
+    ------
+    ValueError
+        If the fit has no random effects, or its data were not stored.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
+    >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
+    >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
+    >>> result.random_effects().columns.tolist()
+    ['Intercept', 'sd(Intercept)']
+    >>> bool(np.corrcoef(result.random_effects()["Intercept"], np.sin(range(20)))[0, 1] > 0.9)
+    True
+    """
     import pandas as pd
 
     if result.family.likelihood.effects is None:

@@ -347,9 +347,66 @@ def _read_outcome(column: Column) -> Column:
 
 
 def distal(
-    result: Fitted, outcome: ArrayLike | TableLike, method: str, assignment: str
+    result: Fitted,
+    outcome: ArrayLike | TableLike,
+    method: str = "bch",
+    *,
+    assignment: str = "modal",
 ) -> ThreeStep:
-    """An outcome by class, see `MoEResults.distal`."""
+    """Estimate the mean, or probabilities, of an external variable within each class.
+
+    The units, which are rows or groups of rows, are assigned to classes, and the estimates are
+    corrected for classification errors.  Standard errors take into account that the classes are
+    estimated.
+
+    Parameters
+    ----------
+    outcome : array_like of shape (n,)
+        The external variable.  Strings, truth values, a categorical column, or numbers with
+        only two distinct values are treated as categories; objects that are numbers, such as
+        ``decimal.Decimal``, are numbers.  Rows that the fit has left out may be among them.  In
+        a fit with groups the variable must be the same for all rows of a group, or has one
+        value for each group: in ascending order of the labels, or with these as index.
+    method : {"bch", "ml", "two-step"}
+        "bch" uses weights that correct the classification errors and is valid for any
+        distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the
+        assignments, with a normal or categorical outcome in each class (Vermunt 2010).
+        "two-step" maximises the likelihood of the responses with the experts fixed at their
+        estimates (Bakk and Kuha 2018).  "ml" and "two-step" are more efficient than "bch", but
+        they are wrong if a numeric outcome is not normal within classes.
+    assignment : {"modal", "proportional"}
+        "modal" assigns a unit to its most probable class; "proportional" assigns it to all
+        classes in proportion to their probabilities.
+
+    Returns
+    -------
+    ThreeStep
+        The estimates ``params`` with ``bse``, ``conf_int()``, ``tests`` and
+        ``classification``.  It prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If the fit has one expert, the outcome does not have one value for each unit, or the
+        assignments do not distinguish the classes.
+
+    Notes
+    -----
+    The method assumes that the outcome is independent of the responses given the class.  The
+    assumption fails if, within a class, the outcome depends on inputs of the experts or of the
+    gate.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> rng = np.random.default_rng(0)
+    >>> x, first = rng.normal(size=400), rng.random(400) < 0.6
+    >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+    >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+    >>> found = result.distal(np.where(first, 1.0, 5.0) + rng.normal(size=400))
+    >>> found.params.round().tolist()
+    [1.0, 5.0]
+    """
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
     column = as_column("outcome", outcome)
@@ -394,8 +451,57 @@ def distal(
     )
 
 
-def covariates(result: Fitted, X: ArrayLike | TableLike, method: str, assignment: str) -> ThreeStep:
-    """Classes by covariates, see `MoEResults.covariates`."""
+def covariates(
+    result: Fitted,
+    X: ArrayLike | TableLike,
+    method: str = "ml",
+    *,
+    assignment: str = "modal",
+) -> ThreeStep:
+    """Regress class membership on external variables by a multinomial logit.
+
+    The coefficients are log-odds of each class against the last one.
+
+    Parameters
+    ----------
+    X : array_like or table of shape (n, d)
+        The numeric external variables, of rows or groups as the outcome of `distal`.
+    method : {"ml", "bch", "two-step"}
+        The same as in `distal`.
+    assignment : {"modal", "proportional"}
+        The same as in `distal`.
+
+    Returns
+    -------
+    ThreeStep
+        The coefficients of the multinomial logit by class, with a Wald test of each variable.
+
+    Raises
+    ------
+    ValueError
+        In the same cases as `distal`.
+
+    Notes
+    -----
+    Columns that are linear functions of each other raise an `AliasedWarning`, columns that
+    separate the classes a `SeparationWarning`; their coefficients have no standard error.
+
+    The estimating equations are those of Vermunt (2010), eq. (15), and Bakk and Kuha (2018),
+    eq. (6).  The corresponding one-step estimate is a fit whose gate uses these variables,
+    through ``gate_inputs=`` or the second part of a formula.
+
+    Examples
+    --------
+    >>> import numpy as np, moestat
+    >>> rng = np.random.default_rng(0)
+    >>> x, age = rng.normal(size=(2, 400))
+    >>> first = rng.random(400) < 1 / (1 + np.exp(-age))
+    >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
+    >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
+    >>> found = result.covariates({"age": age})
+    >>> bool(abs(found.params[1, "age"]) > 4 * found.bse[1, "age"])
+    True
+    """
     _check_method(method)
     step, k = first_step(result), result.family.n_experts
     given = as_table("X", X)

@@ -34,13 +34,15 @@ from moestat.estimation.inference.diagnostics import (
 )
 from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
+from moestat.estimation.inference.icc import icc
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.nested import lr_test
 from moestat.estimation.inference.profile import Profile, profile
-from moestat.estimation.inference.random_effects import effects_of_groups, variance_components
+from moestat.estimation.inference.questions import QUESTIONS, question
+from moestat.estimation.inference.random_effects import random_effects, variance_components
 from moestat.estimation.inference.restricted import RestrictedFit, fit_constrained
 from moestat.estimation.inference.simpler import Simpler, simpler
-from moestat.estimation.inference.three_step import ThreeStep, covariates, distal
+from moestat.estimation.inference.three_step import covariates, distal
 from moestat.estimation.reading.formula import FormulaInputs
 from moestat.estimation.results.one_response import OneResponse, one_response
 from moestat.estimation.results.pictures import Pictures
@@ -411,24 +413,29 @@ class MoEResults(Pictures):
         self._check_one("get_margeff")
         return marginal_effects(self, dummy)
 
-    def random_effects(self) -> pd.DataFrame:
-        """Predict the random effects of each group, with their standard deviations.
+    random_effects = question(random_effects)
+    variance_components = question(variance_components)
+    icc = question(icc)
 
-        The predictions are the conditional means and standard deviations given the rows of the
-        group.  They combine the best linear unbiased predictions within each expert, weighted by
-        the group's responsibilities.  The estimated parameters are treated as known (Laird and
-        Ware 1982, Sec. 3).
+    def ask(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Ask a registered question about the fit by its name, also one of an installed package.
+
+        Parameters
+        ----------
+        name : str
+            Name in `moestat.estimation.inference.questions.QUESTIONS`.
+        *arguments, **options
+            What the question takes beside the fit.
 
         Returns
         -------
-        DataFrame
-            One row per group, with a column for each effect and a column ``sd(...)`` for its
-            standard deviation.
+        Any
+            The answer.
 
         Raises
         ------
         ValueError
-            If the fit has no random effects, or its data were not stored.
+            If there is no such question, with those that there are.
 
         Examples
         --------
@@ -436,33 +443,10 @@ class MoEResults(Pictures):
         >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
         >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
         >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
-        >>> result.random_effects().columns.tolist()
-        ['Intercept', 'sd(Intercept)']
-        >>> bool(np.corrcoef(result.random_effects()["Intercept"], np.sin(range(20)))[0, 1] > 0.9)
+        >>> result.ask("icc", alpha=0.1).equals(result.icc(0.1))
         True
         """
-        return effects_of_groups(self)
-
-    def variance_components(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Standard deviations and correlations of the random effects by expert, with intervals.
-
-        Standard errors come from the delta method.  The intervals of level ``1 - alpha`` are normal
-        on a transformed scale: the logarithm of a standard deviation, Fisher's transform of a
-        correlation and the logit of the ICC.  If the standard error of a standard deviation
-        exceeds half of the estimate, its interval is normal without a transform and starts at 0 or
-        above.  The ICC is the correlation of two rows of a group at which the inputs with random
-        effects are 0.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> who, t = np.repeat(np.arange(20), 4), np.tile(np.arange(4.0), 20)
-        >>> y = t + np.sin(who) + 0.2 * np.cos(7.0 * np.arange(80))
-        >>> result = moestat.fit("gaussian", t, y, groups=who, random="1", n_experts=1, rng=0)
-        >>> result.variance_components().loc[1].index.tolist()
-        ['sd(Intercept)', 'sd(residual)', 'ICC']
-        """
-        return variance_components(self, alpha)
+        return QUESTIONS[name].answer(self, *arguments, **options)
 
     @cached_property
     def _responses(self) -> Sequence[OneResponse]:
@@ -593,145 +577,9 @@ class MoEResults(Pictures):
         experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
 
-    def classes(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Sizes of the classes and means of the responses within them, with standard errors.
-
-        Each expert describes one class.  The size of a class is the mean gate probability over the
-        rows or groups.  Its mean is the mean of the expert over the rows, weighted by the gate:
-        ``sum w pi_k(x) mu_k(x) / sum w pi_k(x)``.  Standard errors come from the delta method at
-        the inputs of the fit.  Intervals of sizes and probabilities are computed on the logit
-        scale.
-
-        Parameters
-        ----------
-        alpha : float
-            Intervals have the level ``1 - alpha``.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``estimate``, ``error`` (the standard error), ``lower`` and ``upper``.  There is
-            one row for each class, from 1, and quantity: "size", "mean", or the probability of each
-            class of a response.
-
-        Raises
-        ------
-        ValueError
-            If the family has no density, or the data were not stored.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> x = np.linspace(-1, 1, 60)
-        >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
-        >>> round(float(result.classes()["estimate"].xs("size", level=1).sum()), 6)
-        1.0
-        """
-        return classes(self, alpha)
-
-    def distal(self, outcome: Any, method: str = "bch", *, assignment: str = "modal") -> ThreeStep:
-        """Estimate the mean, or probabilities, of an external variable within each class.
-
-        The units, which are rows or groups of rows, are assigned to classes, and the estimates are
-        corrected for classification errors.  Standard errors take into account that the classes are
-        estimated.
-
-        Parameters
-        ----------
-        outcome : array_like of shape (n,)
-            The external variable.  Strings, truth values, a categorical column, or numbers with
-            only two distinct values are treated as categories; objects that are numbers, such as
-            ``decimal.Decimal``, are numbers.  Rows that the fit has left out may be among them.  In
-            a fit with groups the variable must be the same for all rows of a group, or has one
-            value for each group: in ascending order of the labels, or with these as index.
-        method : {"bch", "ml", "two-step"}
-            "bch" uses weights that correct the classification errors and is valid for any
-            distribution (Bolck, Croon and Hagenaars 2004).  "ml" maximises the likelihood of the
-            assignments, with a normal or categorical outcome in each class (Vermunt 2010).
-            "two-step" maximises the likelihood of the responses with the experts fixed at their
-            estimates (Bakk and Kuha 2018).  "ml" and "two-step" are more efficient than "bch", but
-            they are wrong if a numeric outcome is not normal within classes.
-        assignment : {"modal", "proportional"}
-            "modal" assigns a unit to its most probable class; "proportional" assigns it to all
-            classes in proportion to their probabilities.
-
-        Returns
-        -------
-        ThreeStep
-            The estimates ``params`` with ``bse``, ``conf_int()``, ``tests`` and
-            ``classification``.  It prints as a table.
-
-        Raises
-        ------
-        ValueError
-            If the fit has one expert, the outcome does not have one value for each unit, or the
-            assignments do not distinguish the classes.
-
-        Notes
-        -----
-        The method assumes that the outcome is independent of the responses given the class.  The
-        assumption fails if, within a class, the outcome depends on inputs of the experts or of the
-        gate.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> rng = np.random.default_rng(0)
-        >>> x, first = rng.normal(size=400), rng.random(400) < 0.6
-        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
-        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
-        >>> found = result.distal(np.where(first, 1.0, 5.0) + rng.normal(size=400))
-        >>> found.params.round().tolist()
-        [1.0, 5.0]
-        """
-        return distal(self, outcome, method, assignment)
-
-    def covariates(self, X: Any, method: str = "ml", *, assignment: str = "modal") -> ThreeStep:
-        """Regress class membership on external variables by a multinomial logit.
-
-        The coefficients are log-odds of each class against the last one.
-
-        Parameters
-        ----------
-        X : array_like or table of shape (n, d)
-            The numeric external variables, of rows or groups as the outcome of `distal`.
-        method : {"ml", "bch", "two-step"}
-            The same as in `distal`.
-        assignment : {"modal", "proportional"}
-            The same as in `distal`.
-
-        Returns
-        -------
-        ThreeStep
-            The coefficients of the multinomial logit by class, with a Wald test of each variable.
-
-        Raises
-        ------
-        ValueError
-            In the same cases as `distal`.
-
-        Notes
-        -----
-        Columns that are linear functions of each other raise an `AliasedWarning`, columns that
-        separate the classes a `SeparationWarning`; their coefficients have no standard error.
-
-        The estimating equations are those of Vermunt (2010), eq. (15), and Bakk and Kuha (2018),
-        eq. (6).  The corresponding one-step estimate is a fit whose gate uses these variables,
-        through ``gate_inputs=`` or the second part of a formula.
-
-        Examples
-        --------
-        >>> import numpy as np, moestat
-        >>> rng = np.random.default_rng(0)
-        >>> x, age = rng.normal(size=(2, 400))
-        >>> first = rng.random(400) < 1 / (1 + np.exp(-age))
-        >>> y = np.where(first, 2 + x, -2 - x) + rng.normal(size=400)
-        >>> result = moestat.fit("gaussian", x, y, n_experts=2, gate_inputs=[], rng=0)
-        >>> found = result.covariates({"age": age})
-        >>> bool(abs(found.params[1, "age"]) > 4 * found.bse[1, "age"])
-        True
-        """
-        return covariates(self, X, method, assignment)
+    classes = question(classes)
+    distal = question(distal)
+    covariates = question(covariates)
 
     def without_data(self) -> MoEResults:
         """Return the same results without X and y, which need less storage.
