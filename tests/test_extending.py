@@ -83,7 +83,7 @@ def test_the_page_has_a_member_of_each_axis():
 
 def test_snippets_run_without_a_warning(extended):
     out = run(extended, "-W", "error", "-c", "\n".join(SNIPPETS))
-    assert out.split() == ["True", "True", "(1,", "2)", "True", "True", "4"]
+    assert out.split() == ["True", "True", "(1,", "2)", "True", "True", "4", "1.0", "400.0", "[1.]"]
 
 
 SPEC = """

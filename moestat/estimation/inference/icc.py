@@ -13,7 +13,7 @@ from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.inference.questions import sum_rows
 from moestat.model.family import Family
 from moestat.model.random_effects import factors
-from moestat.solvers.problem import Sample
+from moestat.solvers.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +31,8 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
 
     It is the share of the variance between groups in that within the expert, on the scale of the
     linear predictor: ``B / (B + W)``, the correlation of two rows of a group.  ``B`` is the
-    variance of the random intercept; with random slopes it is the mean over the rows of the
-    variance of their random effects.  ``W`` is the residual variance of normal responses, pi^2 / 3
+    variance of the random intercept; with random slopes, or of nested groups, it is the mean over
+    the rows of the variance of all of their random effects.  ``W`` is the residual variance of normal responses, pi^2 / 3
     of binomial ones, the variance of the logistic distribution, and ``log(1 + 1 / m)`` of Poisson
     ones, where ``m`` is the mean over the rows of the mean count.
 
@@ -105,7 +105,7 @@ def _between(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]
     return np.einsum("iab,iab->i", L, moved), slopes
 
 
-def _products(family: Family, rows: Sample) -> tuple[FloatArray, float]:
+def _products(family: Family, rows: Rows) -> tuple[FloatArray, float]:
     """Weighted sum (q, q) of the products of the rows' random design, and of the weights."""
     Z = random_design(family, rows.X.T)
     return (Z.T * rows.weight) @ Z, float(rows.weight.sum())
@@ -132,7 +132,7 @@ def _within(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_counts(
-    family: Family, theta: FloatArray, rows: Sample
+    family: Family, theta: FloatArray, rows: Rows
 ) -> tuple[FloatArray, FloatArray, float]:
     """Weighted sums of the mean counts (k,), of their derivatives (k, P), and of the weights."""
     effects, index = family.likelihood.effects, factor_index(family)

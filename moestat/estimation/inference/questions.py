@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moestat.base.registry import Registry
 from moestat.estimation.data.groups import encoded_rows
-from moestat.solvers.problem import Sample
+from moestat.solvers.rows import Rows
 
 if TYPE_CHECKING:
     from moestat.estimation.fit.fitted import Fitted
@@ -51,7 +51,7 @@ def question(answer: F) -> F:
     return answer
 
 
-def sum_rows(result: Fitted, function: Callable[[Sample], T]) -> T:
+def sum_rows(result: Fitted, function: Callable[[Rows], T]) -> T:
     """The sum of ``function(rows)`` over all rows of a fit, wherever they are.
 
     Parameters

@@ -467,8 +467,8 @@ def random_effects(result: Fitted) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per group, and per part of a group where these are nested, with a column for each effect and a column ``sd(...)`` for its
-        standard deviation.
+        One row per group, and per part of a group where these are nested, with a column for each
+        effect and a column ``sd(...)`` for its standard deviation.
 
     Raises
     ------

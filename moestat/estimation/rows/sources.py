@@ -2,7 +2,8 @@
 
 A source knows its columns and the number of rows of each part before any part is read, and hands
 out the named columns of one part after the other: row groups of Parquet files, fragments of a
-pyarrow dataset, partitions of a dask frame, slices of a lazy frame of polars, or blocks.
+pyarrow dataset, partitions of a dask frame, slices of a lazy frame of polars, or blocks.  A new
+source is one class and one line, which registers it in `SOURCES`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,12 +19,22 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from moestat.base.registry import Registry
 from moestat.estimation.reading.table import Column, Table, as_column, as_table, levels_of_arrow
 from moestat.estimation.rows.blocks import Block, Blocks, dask_client, in_order
 from moestat.estimation.rows.sums import Watch, sum_in_tree, sum_on_workers
 from moestat.estimation.rules import SAMPLED
 
-__all__ = ["LazySource", "MemorySource", "Source", "as_source", "digest_of"]
+__all__ = [
+    "SOURCES",
+    "LazySource",
+    "MemorySource",
+    "ReadInThreads",
+    "Source",
+    "SourceKind",
+    "as_source",
+    "digest_of",
+]
 
 T = TypeVar("T")
 
@@ -83,25 +94,6 @@ class Source(Protocol):
         ...
 
 
-def as_source(given: object) -> Source | None:
-    """The source for a path, a dataset, a frame of dask, a lazy frame, or blocks.
-
-    None for anything else, such as a table in memory.
-    """
-    if isinstance(given, Blocks):
-        return BlockSource.of(given)
-    if isinstance(given, str | Path):
-        return FileSource.of_path(given)
-    home = type(given).__module__.split(".")[0]
-    if home == "pyarrow" and hasattr(given, "get_fragments"):
-        return FileSource.of_dataset(given)
-    if home == "polars" and hasattr(given, "collect_schema") and hasattr(given, "collect"):
-        return LazySource(given)
-    if home.startswith("dask") and hasattr(given, "to_delayed") and hasattr(given, "columns"):
-        return DaskSource.of(given)
-    return None
-
-
 def digest_of(table: Table) -> int:
     """A checksum of the rows of a table: another one if they change between two passes."""
     checksum = table.n_rows
@@ -124,8 +116,8 @@ def _called(label: str, error: Exception) -> ValueError:
 
 
 @dataclass(frozen=True)
-class _InThreads:
-    """A source whose parts are read in this process."""
+class ReadInThreads:
+    """A base of sources whose parts are read in this process: `map` and `sum` from `read`."""
 
     def map(
         self: Source,
@@ -163,7 +155,7 @@ class _Piece:
 
 
 @dataclass(frozen=True)
-class FileSource(_InThreads):
+class FileSource(ReadInThreads):
     """Row groups of Parquet files, or the fragments of any data set of pyarrow."""
 
     pieces: tuple[_Piece, ...] = field(repr=False)
@@ -321,7 +313,7 @@ def _table_of_arrow(arrow: Any) -> Table:
 
 
 @dataclass(frozen=True)
-class LazySource(_InThreads):
+class LazySource(ReadInThreads):
     """Slices of a lazy frame of polars.
 
     A scan of files skips to a slice; another query is computed up to the slice each time.
@@ -547,7 +539,7 @@ class BlockSource:
 
 
 @dataclass(frozen=True)
-class MemorySource(_InThreads):
+class MemorySource(ReadInThreads):
     """A table in memory, as one part."""
 
     table: Table
@@ -626,3 +618,60 @@ def _table_of_block(names: tuple[str, ...], columns: tuple[str, ...], block: Blo
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A kind of source, and how it is recognised.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    takes : callable
+        ``takes(given)``: whether what people pass as data is of this kind.
+    of : callable
+        ``of(given)``: the source for it.
+    """
+
+    name: str
+    takes: Callable[[Any], bool]
+    of: Callable[[Any], Source]
+
+
+SOURCES: Registry[SourceKind] = Registry("source", "moestat.sources")
+SOURCES.register(
+    SourceKind("files", lambda given: isinstance(given, str | Path), FileSource.of_path)
+)
+SOURCES.register(
+    SourceKind(
+        "pyarrow", lambda given: _has(given, "pyarrow", "get_fragments"), FileSource.of_dataset
+    )
+)
+SOURCES.register(
+    SourceKind(
+        "polars", lambda given: _has(given, "polars", "collect_schema", "collect"), LazySource
+    )
+)
+SOURCES.register(
+    SourceKind("dask", lambda given: _has(given, "dask", "to_delayed", "columns"), DaskSource.of)
+)
+SOURCES.register(SourceKind("blocks", lambda given: isinstance(given, Blocks), BlockSource.of))
+
+
+def _has(given: object, home: str, *names: str) -> bool:
+    """Whether an object is of a library, which need not be installed, and has these attributes."""
+    package = type(given).__module__.partition(".")[0]
+    return package.startswith(home) and all(hasattr(given, name) for name in names)
+
+
+def as_source(given: object) -> Source | None:
+    """The source for a path, a dataset, a frame of dask, a lazy frame, or blocks.
+
+    None for anything else, such as a table in memory.  What was registered last is asked first, so
+    that a kind of one's own can take files that another one would.
+    """
+    if given is None or isinstance(given, Mapping | np.ndarray | Table) or _has(given, "pandas"):
+        return None
+    kinds = reversed(list(SOURCES.values()))
+    return next((kind.of(given) for kind in kinds if kind.takes(given)), None)
