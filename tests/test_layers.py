@@ -6,11 +6,12 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import moestat
@@ -196,20 +197,48 @@ def test_a_fit_does_not_open_all_of_statistics():
     assert len(files) <= 37
 
 
-def between_rooms() -> str:
-    """A table of the numbers of imports between the rooms of estimation."""
-    rooms = [name for members in ESTIMATION[1:] for name in sorted(members)]
-    lines = [f"{'imports from':>12} " + " ".join(f"{room[:9]:>9}" for room in rooms)]
-    for room in rooms:
-        counts = dict.fromkeys(rooms, 0)
-        for name, path in modules().items():
-            if name.startswith(f"moestat.estimation.{room}."):
-                for target in imports_of(path):
-                    parts = target.split(".")
-                    if parts[1] == "estimation" and len(parts) > 3:
-                        counts[parts[2]] = counts.get(parts[2], 0) + 1
-        lines.append(f"{room:>12} " + " ".join(f"{counts[to] or '':>9}" for to in rooms))
-    return "\n".join(lines)
+def imports_between(floors: Sequence[set[str]], inside: str) -> tuple[list[str], np.ndarray]:
+    """Rooms from the ground up, and how many imports each one (row) has from each other (column).
+
+    Rooms are packages of `inside`, such as "moestat.estimation".
+    """
+    rooms = [room for members in floors for room in sorted(members)]
+    counts = np.zeros((len(rooms), len(rooms)), dtype=int)
+    depth = inside.count(".") + 1
+    for name, path in modules().items():
+        for target in imports_of(path):
+            ends = [each.split(".") for each in (name, target)]
+            if all(each[:depth] == inside.split(".") and len(each) > depth for each in ends):
+                places = [each[depth] for each in ends]
+                if all(place in rooms for place in places):
+                    counts[rooms.index(places[0]), rooms.index(places[1])] += 1
+    return rooms, counts
+
+
+def draw(path: str) -> None:
+    """A picture of the imports between the rooms of the library, and between those of estimation.
+
+    Each row is a room, the ground at the bottom, and each number how many imports its files have
+    from the room of the column: rooms that import only from below fill a triangle.
+    """
+    from matplotlib.figure import Figure
+
+    estimation = [members - {"rules", "progress", "tables", "storage"} for members in ESTIMATION]
+    figure = Figure(figsize=(11.0, 5.0), layout="constrained")
+    for axes, floors, inside in zip(
+        figure.subplots(1, 2), (FLOORS, estimation), ("moestat", "moestat.estimation"), strict=True
+    ):
+        rooms, counts = imports_between(floors, inside)
+        shown = np.where(counts > 0, np.log10(np.maximum(counts, 1)), np.nan)
+        axes.imshow(shown, cmap="Blues", vmin=-0.5, vmax=3.0, origin="lower")
+        for (i, j), count in np.ndenumerate(counts):
+            if count:
+                colour = "white" if count > 60 else "black"
+                axes.text(j, i, str(count), ha="center", va="center", size=8, color=colour)
+        axes.set_xticks(range(len(rooms)), rooms, rotation=45, ha="right")
+        axes.set_yticks(range(len(rooms)), rooms)
+        axes.set_title(f"{inside}: imports of a room (row) from others (column)", size=10)
+    figure.savefig(path, dpi=110)
 
 
 def circle_of(known: Mapping[str, Path]) -> list[str]:
@@ -294,4 +323,4 @@ print(*(name for name in {slow} if name in sys.modules))
 
 
 if __name__ == "__main__":
-    print(between_rooms())
+    draw(*sys.argv[1:])

@@ -3,29 +3,149 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from moestat.base.threads import ONE_THREAD
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, Seed
+from moestat.base.validate import as_generator, check_kind, positive_int, short
 from moestat.estimation.data.data import Data
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.progress import answering
 from moestat.estimation.starts import GivenStarts
+from moestat.model.compression import compress as compressed
+from moestat.model.family import Family
 from moestat.solvers import Solution
-from moestat.solvers.driver import Cores, attempt, succeeded
+from moestat.solvers.driver import Cores, attempt, succeeded, until
 from moestat.solvers.problem import Iteration, Target
+from moestat.solvers.rules import GAIN_LIMIT
 
-__all__ = ["Data", "FitJob", "finish", "fit_from", "fit_jobs", "threads_of"]
+__all__ = [
+    "Data",
+    "FitJob",
+    "finish",
+    "fit_data",
+    "fit_data_sets",
+    "fit_from",
+    "fit_jobs",
+    "naming",
+    "threads_of",
+]
 
 
 def threads_of(target: Target) -> int | None:
     """Number of threads of the processor's cores; None, for all, of another target."""
     return target.threads if isinstance(target, Cores) else None
+
+
+def fit_data(
+    family: Family,
+    data: Data,
+    *,
+    target: Target | None = None,
+    threads: int | None = None,
+    compress: str | None = None,
+    **options: Any,
+) -> Fitted:
+    """One fit to data that have been read, within its time limit.
+
+    The options are arguments of `moestat.fit`, and `by_weight`.
+    """
+    job = FitJob.of(family, data, **options)
+    if compress is not None and str(compress) != "auto":
+        raise ValueError(f'compress must be "auto" or None, got {short(compress)}')
+    target = _chosen_target(target, threads, job.prior)
+    limit = np.inf if job.search.time_limit is None else job.search.time_limit
+    with until(time.monotonic() + limit):
+        return _fit_alone(job, target) if compress is None else _fit_compressed(job, target)
+
+
+def fit_data_sets(
+    problems: Sequence[tuple[Family, Data]],
+    rng: Seed,
+    *,
+    target: Target | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> list[Fitted]:
+    """Fits to several data sets in one batch; each draws from its own child of `rng`."""
+    children = as_generator(rng).spawn(len(problems))
+    jobs = [
+        FitJob.of(family, data, rng=child, **options)
+        for (family, data), child in zip(problems, children, strict=True)
+    ]
+    return _fit_together(jobs, _chosen_target(target, threads, options.get("prior")))
+
+
+def _chosen_target(target: Target | None, threads: int | None, prior: object) -> Target:
+    """The target of a call; the processor's cores by default."""
+    if target is None:
+        return Cores(None if threads is None else positive_int("threads", threads))
+    check_kind("target", target, "session", "a target such as moestat.solvers.problem.Cores()")
+    if prior is not None:
+        raise ValueError("prior: fits with a prior run on the processor; leave out target=")
+    return target
+
+
+def _fit_together(jobs: Sequence[FitJob], target: Target) -> list[Fitted]:
+    """Fits in one batch, in standardised coordinates and over boxes about the data."""
+    began = time.perf_counter()
+    running: list[RunningFit] = []
+    # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
+    with ONE_THREAD:
+        for position, job in enumerate(jobs):
+            with naming(position, len(jobs)):
+                running.append(RunningFit.in_data_box(job, target))
+                running[-1].start(threads_of(target))
+        return succeeded(finish(running, target, began))
+
+
+def _fit_alone(job: FitJob, target: Target) -> Fitted:
+    (child,) = as_generator(job.rng).spawn(1)
+    (fitted,) = _fit_together([replace(job, rng=child)], target)
+    return fitted
+
+
+def _fit_compressed(job: FitJob, target: Target) -> Fitted:
+    """The fit to compressed data, or to all rows where it is not certain to be as good."""
+    family, data = job.family, job.data
+    if family.likelihood.parts or np.ndim(data.y) == 2:
+        raise ValueError("compress: only for one response in a single column; leave it out")
+    if data.groups is not None:
+        raise ValueError("compress: not available with groups; leave it out")
+    points = compressed(data.X, data.y, data.weight)
+    few = Data.of(family, points.X, points.y, points.weight)
+    # A generator would have moved on if the data are fitted as they are after all.
+    rng = as_generator(job.rng)
+    few = replace(few, resolution=data.resolution)
+    fitted = _fit_alone(replace(job, data=few, rng=rng.spawn(1)[0]), target)
+    if not points.lossless:
+        gain = fitted.certificate.gain + 2.0 * points.error_bound(family, fitted.theta)
+        if not gain <= GAIN_LIMIT:
+            return _fit_alone(replace(job, rng=rng), target)
+        certificate = replace(fitted.certificate, gain=gain)
+        fitted = replace(fitted, solution=replace(fitted.solution, certificate=certificate))
+    assert fitted.data is not None
+    all_rows = replace(data, resolution=fitted.data.resolution)
+    return replace(fitted, data=all_rows, weight=data.weight)
+
+
+@contextmanager
+def naming(position: int, count: int) -> Generator[None]:
+    """Say of an error in which of several data sets it lies."""
+    try:
+        yield
+    except ValueError as error:
+        if count == 1:
+            raise
+        raise ValueError(f"data set {position}: {error}") from None
 
 
 def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[Fitted | Exception]:
@@ -117,9 +237,5 @@ def fit_from(result: Fitted, theta: FloatArray) -> Fitted:
     """The fit to the rows of a result that begins at parameters (P,)."""
     starts = [GivenStarts([theta])]
     job = FitJob(result.family, result.rows, starts=starts, prior=result.prior)
-    began, target = time.perf_counter(), Cores()
-    with ONE_THREAD:
-        running = RunningFit.in_data_box(job, target)
-        running.start(1)
-        (fitted,) = succeeded(finish([running], target, began))
+    (fitted,) = _fit_together([job], Cores())
     return fitted

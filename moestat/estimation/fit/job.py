@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.random_terms import check_random_effects
 from moestat.estimation.data.read import check_size, hint_of_shares
 from moestat.estimation.rules import HIGHER
-from moestat.estimation.search.options import SearchOptions
+from moestat.estimation.search.options import MAXIMA, SearchOptions
 from moestat.estimation.search.runs import least_squares
 from moestat.estimation.starts import StartRule
 from moestat.model.family import Family
@@ -60,6 +60,26 @@ class FitJob:
     prior: Prior | None = None
     by_weight: bool = False
     search: SearchOptions = field(default_factory=SearchOptions)
+
+    def __post_init__(self) -> None:
+        self.search.check_beside(self.starts)
+
+    @classmethod
+    def of(
+        cls,
+        family: Family,
+        data: Data,
+        *,
+        n_starts: int | None = None,
+        time_limit: float | None = None,
+        risk: float | None = None,
+        maximum: str = MAXIMA[0],
+        prior: Prior | str | None = None,
+        **more: Any,
+    ) -> Self:
+        """The job from the arguments of `moestat.fit`; `more` are further fields."""
+        search = SearchOptions(n_starts, time_limit, risk, maximum)
+        return cls(family, data, prior=as_prior(prior, family), search=search, **more)
 
     def problem(self, whole: bool = False) -> Problem:
         """The data as the loops read them, after every check that does not need the solver."""

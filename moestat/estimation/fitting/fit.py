@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import door
-from moestat.base.threads import ONE_THREAD
 from moestat.base.types import Seed, TableLike
 from moestat.base.validate import (
-    as_generator,
     check_keywords,
     check_kind,
     is_mapping,
     is_sequence,
-    positive_int,
     short,
 )
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.exposure import question_offset, with_exposure
-from moestat.estimation.data.priors import Prior, as_prior
+from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.read import check_options, read_data
-from moestat.estimation.fit.batches import finish, threads_of
-from moestat.estimation.fit.fitted import warn_and_note
-from moestat.estimation.fit.job import FitJob
-from moestat.estimation.fit.run import RunningFit
+from moestat.estimation.fit.batches import fit_data, fit_data_sets, naming
+from moestat.estimation.fit.doubts import Doubt
+from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
@@ -38,17 +30,13 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.responses import Columns
 from moestat.estimation.reading.table import Column
 from moestat.estimation.results.results import MoEResults
-from moestat.estimation.search.options import MAXIMA, SearchOptions
 from moestat.estimation.starts import StartRule
-from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
 from moestat.model.members import Expert, Gate
 from moestat.solvers import Solver
-from moestat.solvers.driver import Cores, succeeded, until
 from moestat.solvers.problem import Target
-from moestat.solvers.rules import GAIN_LIMIT
 
-__all__ = ["Settings", "fit", "fit_many"]
+__all__ = ["closed", "fit", "fit_many"]
 
 
 @door()
@@ -274,25 +262,31 @@ def fit(
         resolution=resolution,
         random=random,
     )
-    settings = Settings(
-        solver=solver,
-        starts=starts,
-        n_starts=n_starts,
-        time_limit=time_limit,
-        risk=risk,
-        maximum=maximum,
-        rng=rng,
-        threads=threads,
-        target=target,
-        compress=compress,
-        prior=prior,
-        by_weight=starts is None and not isinstance(family, Family),
-    )
     with reported("fit", verbose, answers=True):
-        result = settings.fit(fitted_family, data)
-    doubts = question_offset(result.family, data)
-    result = with_order(warn_and_note(result, [*doubts, *misfits(result)]))
+        fitted = fit_data(
+            fitted_family,
+            data,
+            solver=solver,
+            starts=starts,
+            n_starts=n_starts,
+            time_limit=time_limit,
+            risk=risk,
+            maximum=maximum,
+            rng=rng,
+            threads=threads,
+            target=target,
+            compress=compress,
+            prior=prior,
+            by_weight=starts is None and not isinstance(family, Family),
+        )
+    result = closed(fitted, question_offset(fitted.family, data))
     return result if cov_type == "observed" else with_covariance(result, cov_type, cov_kwds)
+
+
+def closed(fitted: Fitted, doubts: Sequence[Doubt] = ()) -> MoEResults:
+    """The results of a fit to rows in memory, with its warnings and one expert fewer beside it."""
+    result = MoEResults.of(fitted)
+    return with_order(warn_and_note(result, [*doubts, *misfits(result)]))
 
 
 def with_covariance(
@@ -306,120 +300,6 @@ def with_covariance(
     given = dict(cov_kwds or {})
     check_keywords("cov_kwds", given, ("groups", "strata", "n_resamples", "rng"))
     return result.get_robustcov_results(cov_type, **given)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How fits are made: what `fit` takes beside the model and the data.
-
-    Parameters
-    ----------
-    solver, starts, n_starts, time_limit, risk, maximum, rng, threads, target, compress, prior
-        As in `fit`.
-    by_weight : bool
-        Whether experts come in descending order of their mean weight.
-    """
-
-    solver: Solver | None = None
-    starts: Sequence[StartRule] | None = None
-    n_starts: int | None = None
-    time_limit: float | None = None
-    risk: float | None = None
-    maximum: str = MAXIMA[0]
-    rng: Seed = None
-    threads: int | None = None
-    target: Target | None = None
-    compress: str | None = None
-    prior: Prior | str | None = None
-    by_weight: bool = False
-
-    def __post_init__(self) -> None:
-        search = self.search
-        if self.starts is not None and search != SearchOptions():
-            raise ValueError(
-                "n_starts, time_limit, risk and maximum apply to the default starts only; leave"
-                " them out if you give starts"
-            )
-        if self.compress is not None and str(self.compress) != "auto":
-            raise ValueError(f'compress must be "auto" or None, got {short(self.compress)}')
-        if self.target is not None:
-            check_kind(
-                "target",
-                self.target,
-                "session",
-                "a target such as moestat.solvers.problem.Cores()",
-            )
-            if self.prior is not None:
-                raise ValueError("prior: fits with a prior run on the processor; leave out target=")
-
-    @property
-    def search(self) -> SearchOptions:
-        """How starts are searched if none are given."""
-        return SearchOptions(self.n_starts, self.time_limit, self.risk, self.maximum)
-
-    def fit(self, family: Family, data: Data) -> MoEResults:
-        """The fit to data that have been read, within the time limit."""
-        limit = np.inf if self.time_limit is None else self.time_limit
-        with until(time.monotonic() + limit):
-            if self.compress is not None:
-                return self.fit_compressed(family, data)
-            (result,) = self.fit_all([(family, data)])
-        return result
-
-    def fit_compressed(self, family: Family, data: Data) -> MoEResults:
-        """The fit to compressed data, or to all rows where it is not certain to be as good."""
-        if family.likelihood.parts or np.ndim(data.y) == 2:
-            raise ValueError("compress: only for one response in a single column; leave it out")
-        if data.groups is not None:
-            raise ValueError("compress: not available with groups; leave it out")
-        points = compressed(data.X, data.y, data.weight)
-        fitted_family, compressed_data = read_data(family, points.X, points.y, points.weight, {})
-        # A generator would have moved on if the data are fitted as they are after all.
-        rng = as_generator(self.rng)
-        settings = replace(self, rng=rng.spawn(1)[0])
-        (result,) = settings.fit_all(
-            [(fitted_family, replace(compressed_data, resolution=data.resolution))]
-        )
-        if not points.lossless:
-            gain = result.certificate.gain + 2.0 * points.error_bound(family, result.theta)
-            if not gain <= GAIN_LIMIT:
-                (result,) = replace(self, rng=rng).fit_all([(family, data)])
-                return result
-            certificate = replace(result.certificate, gain=gain)
-            result = replace(result, solution=replace(result.solution, certificate=certificate))
-        assert result.data is not None
-        all_rows = replace(data, resolution=result.data.resolution)
-        return replace(result, data=all_rows, weight=data.weight)
-
-    def fit_all(self, problems: Sequence[tuple[Family, Data]]) -> list[MoEResults]:
-        """Fits in one batch to data that have been read, each with its family."""
-        threads = None if self.threads is None else positive_int("threads", self.threads)
-        target = self.target or Cores(threads)
-        began = time.perf_counter()
-        running: list[RunningFit] = []
-        children = as_generator(self.rng).spawn(len(problems))
-        # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
-        with ONE_THREAD:
-            for position, ((family, data), rng) in enumerate(zip(problems, children, strict=True)):
-                prior = as_prior(self.prior, family)
-                job = FitJob(
-                    family, data, self.solver, self.starts, rng, prior, self.by_weight, self.search
-                )
-                with _naming(position, len(problems)):
-                    running.append(RunningFit.in_data_box(job, target))
-                    running[-1].start(threads_of(target))
-            return [MoEResults.of(one) for one in succeeded(finish(running, target, began))]
-
-
-@contextmanager
-def _naming(position: int, count: int) -> Generator[None]:
-    """Say of an error in which of several data sets it lies."""
-    try:
-        yield
-    except ValueError as error:
-        if count == 1:
-            raise
-        raise ValueError(f"data set {position}: {error}") from None
 
 
 @door()
@@ -477,7 +357,8 @@ def fit_many(
         raise ValueError(f"sample_weights has {len(weights)} entries for {len(data)} data sets")
     problems: list[tuple[Family, Data]] = []
     for position, ((X, y), weight) in enumerate(zip(data, weights, strict=True)):
-        with _naming(position, len(data)):
+        with naming(position, len(data)):
             problems.append(read_data(family, X, y, weight, {}))
-    settings = Settings(solver, starts, rng=rng, threads=threads, target=target, prior=prior)
-    return settings.fit_all(problems)
+    how = {"solver": solver, "starts": starts, "prior": prior}
+    fits = fit_data_sets(problems, rng, target=target, threads=threads, **how)
+    return [MoEResults.of(one) for one in fits]

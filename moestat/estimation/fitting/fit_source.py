@@ -31,7 +31,6 @@ from moestat.estimation.data.formula_terms import (
 )
 from moestat.estimation.data.random_terms import random_likelihood
 from moestat.estimation.data.read import of_two_columns
-from moestat.estimation.fitting.fit import Settings
 from moestat.estimation.fitting.fit_blocks import SEARCHED, deadline_after, fit_rows
 from moestat.estimation.progress import reported
 from moestat.estimation.reading.formula import (
@@ -47,6 +46,7 @@ from moestat.estimation.rows.source_groups import (
 )
 from moestat.estimation.rows.sources import Source
 from moestat.estimation.rules import SAMPLED
+from moestat.estimation.search.options import SearchOptions
 from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.solvers.rules import HALF_OF_DIGITS
 
@@ -260,8 +260,8 @@ def _check(request: FormulaRequest, known: Sequence[str]) -> None:
             f" {', '.join(_OPTIONS)} of these arguments; read the table into memory for others"
         )
     options = request.options
-    given: dict[str, Any] = {k: options[k] for k in ("starts", *SEARCHED) if k in options}
-    Settings(**given)  # refuses what does not go together
+    searched: dict[str, Any] = {name: options[name] for name in SEARCHED if name in options}
+    SearchOptions(**searched).check_beside(options.get("starts"))
 
 
 def _check_by_row(

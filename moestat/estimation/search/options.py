@@ -84,6 +84,14 @@ class SearchOptions:
         if self.risk is not None:
             real_in("risk", self.risk, 0.0, 1.0)
 
+    def check_beside(self, starts: object) -> None:
+        """Raise if starts are given as well."""
+        if starts is not None and self != SearchOptions():
+            raise ValueError(
+                "n_starts, time_limit, risk and maximum apply to the default starts only; leave"
+                " them out if you give starts"
+            )
+
     def rule(self, family: Family) -> SearchRule:
         """The search for a family: for modes, if it has several experts and the weak prior."""
         limit = np.inf if self.time_limit is None else self.time_limit

@@ -17,7 +17,7 @@ from moestat.base.warnings import DataWarning, warn_caller
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows
 from moestat.estimation.data.read import read_data
-from moestat.estimation.fitting.fit import Settings
+from moestat.estimation.fit.batches import fit_data
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.estimation.progress import LOG
 from moestat.estimation.results.results import MoEResults
@@ -81,7 +81,7 @@ def held_out(
     with _warned_once(f"cross-validation of {what}", folds.size):
         for fold in folds:
             LOG.info("%d experts, fold %d of %d", model.n_experts, fold + 1, folds.size)
-            fitted = Settings(rng=rng, **solving).fit(*rows_of(model, data, labels != fold))
+            fitted = fit_data(*rows_of(model, data, labels != fold), rng=rng, **solving)
             total += log_density_of(model, data, labels == fold, fitted.theta)
     return total / float(data.weight.sum())
 

@@ -17,7 +17,8 @@ from moestat.base.warnings import InterruptedWarning, MoEWarning, warn_caller
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows
 from moestat.estimation.data.priors import Prior
-from moestat.estimation.fitting.fit import Settings
+from moestat.estimation.fit.batches import fit_data, fit_data_sets
+from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.inference.inner_fit import check_likelihood, check_maximum
 from moestat.estimation.inference.nested import check_same_data
 from moestat.estimation.inference.resampling import parametric_samples
@@ -227,10 +228,10 @@ def _fit_from_starts(
     sets: list[Data],
     rng: np.random.Generator,
     options: Mapping[str, Any],
-) -> list[list[MoEResults]]:
+) -> list[list[Fitted]]:
     """Fits of both models to each data set, from the starting values that the user gave."""
     return [
-        Settings(rng=rng.spawn(1)[0], **options).fit_all([(model, one) for one in sets])
+        fit_data_sets([(model, one) for one in sets], rng.spawn(1)[0], **options)
         for model in (small.family, larger)
     ]
 
@@ -241,15 +242,15 @@ def _fit_by_growing(
     sets: list[Data],
     rng: np.random.Generator,
     options: Mapping[str, Any],
-) -> list[list[MoEResults]]:
+) -> list[list[Fitted]]:
     """Fits of the small model from the truth, then of the larger model from these."""
     starts = [GivenStarts(small.theta[None])]
     pairs = [(small.family, one) for one in sets]
-    before = Settings(rng=rng.spawn(1)[0], starts=starts, **options).fit_all(pairs)
+    before = fit_data_sets(pairs, rng.spawn(1)[0], starts=starts, **options)
     after = []
     for one, fitted in zip(sets, before, strict=True):
         assert fitted.standard is not None
         grown = GrownStarts(fitted.standard.family, fitted.standard.solution.theta)
-        settings = Settings(starts=[Race(grown)], rng=rng.spawn(1)[0], **options)
-        after.append(settings.fit(larger, one))
+        child = rng.spawn(1)[0]
+        after.append(fit_data(larger, one, starts=[Race(grown)], rng=child, **options))
     return [before, after]

@@ -28,13 +28,11 @@ from moestat.base.warnings import (
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.priors import has_prior
 from moestat.estimation.data.read import check_options, read_data
-from moestat.estimation.fit.fitted import warn_and_note
-from moestat.estimation.fitting.fit import Settings, fit
+from moestat.estimation.fit.batches import fit_data
+from moestat.estimation.fitting.fit import closed, fit
 from moestat.estimation.fitting.fit_formula import fit_formula, shared_source
 from moestat.estimation.inference.dependence import dependence_in_selection
 from moestat.estimation.inference.inner_fit import check_likelihood
-from moestat.estimation.inference.misfit import misfits
-from moestat.estimation.inference.simpler import with_order
 from moestat.estimation.progress import reported
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.search.agreement import GrownStarts, search_of
@@ -583,9 +581,8 @@ def _fit_data(
         assert before.standard is not None
         grown = GrownStarts(before.standard.family, before.standard.solution.theta, _GROWN)
         solving = {**solving, "starts": [search_of(searches=_SEARCHES, more=(grown,))]}
-    settings = Settings(rng=rng, by_weight=by_name, **solving)
     with warnings.catch_warnings():
         # As for formulas.
         warnings.simplefilter("ignore", DataWarning)
-        result = settings.fit(model.with_experts(size), data)
-        return with_order(warn_and_note(result, misfits(result)))
+        fitted = fit_data(model.with_experts(size), data, rng=rng, by_weight=by_name, **solving)
+        return closed(fitted)

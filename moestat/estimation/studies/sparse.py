@@ -15,9 +15,9 @@ from moestat.base.warnings import MoEWarning
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.priors import Lasso, Prior, data_units
 from moestat.estimation.data.rounding import least_variances, resolution_of
+from moestat.estimation.fit.batches import fit_data
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.standardise import LEAST_VARIANCE, standardise
-from moestat.estimation.fitting.fit import Settings
 from moestat.estimation.progress import LOG
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.rules import PATH, SAME_HEIGHT
@@ -150,8 +150,8 @@ class SparseData:
             warnings.simplefilter("ignore", MoEWarning)  # of a fit that nobody sees
             own_rows = replace(data, X=np.ascontiguousarray(X), features=None, formula=None)
             # One search: the path, not its start, has to be good (`PathRules`).
-            settings = Settings(rng=rng, prior=self.prior, risk=1.0)
-            standard = settings.fit(small, own_rows).standard
+            fitted = fit_data(small, own_rows, rng=rng, prior=self.prior, risk=1.0)
+            standard = fitted.standard
         assert standard is not None
         theta = np.zeros(family.n_params)
         used = (slopes_of(small) < 0) | bool(columns)
