@@ -50,7 +50,8 @@ def share(result, theta, frame, weight):
     if effects.base.name == "binomial":
         return random / (random + np.pi**2 / 3)
     a, b = theta[mean : mean + 2]
-    count = np.average(np.exp(a + b * frame["x"] + D[0, 0] / 2), weights=weight)
+    spread = np.einsum("na,ab,nb->n", Z, D, Z)
+    count = np.average(np.exp(a + b * frame["x"] + spread / 2), weights=weight)
     return random / (random + np.log(1 + 1 / count))
 
 
@@ -59,6 +60,7 @@ CASES = {
     "slope": ("y ~ x + (1 + x | id)", {}),
     "weights": ("y ~ x + (1 + x | id)", {"weights": "w"}),
     "counts": ("c ~ x + (1 | id)", {"family": "poisson"}),
+    "slopes of counts": ("c ~ x + (1 + x | id)", {"family": "poisson"}),
     "successes": ("cbind(b, 1 - b) ~ x + (1 | id)", {"family": "binomial"}),
 }
 
@@ -120,6 +122,14 @@ def test_every_expert_has_a_row():
         assert found.loc[expert, "estimate"] == pytest.approx(row["ICC"], rel=1e-10)
 
 
+def test_nested_groups_count_together(frame):
+    rows = frame.assign(part=np.tile(np.repeat([0, 1], SIZE // 2), N))
+    rows["y"] += 0.6 * np.random.default_rng(1).normal(size=(N, 2))[rows["id"], rows["part"]]
+    result = moestat.fit_formula("y ~ x + (1 | id/part)", rows, n_experts=1, rng=0)
+    whole = result.variance_components().loc[1].loc["ICC(id/part)"]
+    np.testing.assert_allclose(result.icc().loc[1], whole, rtol=1e-8)
+
+
 def test_a_variance_of_zero_has_no_interval():
     who = np.repeat(np.arange(15), 4)
     y = np.tile([-1.0, 0.0, 0.3, 1.0], 15) + 0.01 * np.arange(60)
@@ -137,7 +147,7 @@ def test_what_cannot_be_answered_is_said(frame):
         fitted.icc(alpha=1.5)
     with pytest.raises(ValueError, match="not in memory"):
         fitted.without_data().icc()
-    with pytest.raises(ValueError, match="unknown question 'icd'; known: .* did you mean 'icc'"):
+    with pytest.raises(ValueError, match=r"unknown question 'icd'; known: .* did you mean 'icc'"):
         fitted.ask("icd")
 
 

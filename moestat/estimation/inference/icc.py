@@ -32,9 +32,9 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     It is the share of the variance between groups in that within the expert, on the scale of the
     linear predictor: ``B / (B + W)``, the correlation of two rows of a group.  ``B`` is the
     variance of the random intercept; with random slopes, or of nested groups, it is the mean over
-    the rows of the variance of all of their random effects.  ``W`` is the residual variance of normal responses, pi^2 / 3
-    of binomial ones, the variance of the logistic distribution, and ``log(1 + 1 / m)`` of Poisson
-    ones, where ``m`` is the mean over the rows of the mean count.
+    the rows of the variance of all of their random effects.  ``W`` is the residual variance of
+    normal responses, pi^2 / 3 of binomial ones, the variance of the logistic distribution, and
+    ``log(1 + 1 / m)`` of Poisson ones, where ``m`` is the mean over the rows of the mean count.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _within(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     family = result.family
     k, base = family.n_experts, family.likelihood.effects.base
     slopes = np.zeros((k, theta.size))
-    if base is None:
+    if base is None or base.name == "gaussian":
         at = family.index[:, family.first_expert_channel + 1]
         variance = np.exp(theta[at])
         slopes[range(k), at] = variance
