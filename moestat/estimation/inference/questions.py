@@ -73,6 +73,5 @@ def sum_rows(result: Fitted, function: Callable[[Rows], T]) -> T:
     ValueError
         If the rows of the fit were not stored.
     """
-    if result.reads_source:
-        return result.source.sum_parts(function)
-    return function(encoded_rows(result.family, result.rows))
+    rows = result.source if result.reads_source else encoded_rows(result.family, result.rows)
+    return rows.sum_parts(function)

@@ -185,10 +185,7 @@ def bootstrap_lrt(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MoEWarning)
             pairs = fit_both(sets, generator.spawn(1)[0], solving)
-        heights = [
-            [f.log_likelihood if f.certificate.certified else np.nan for f in fits]
-            for fits in pairs
-        ]
+        heights = [[f.llf if f.certificate.certified else np.nan for f in fits] for fits in pairs]
         return 2.0 * (np.array(heights[1]) - np.array(heights[0]))
 
     def draw(size: int) -> list[Data]:
