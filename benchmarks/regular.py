@@ -3,13 +3,19 @@
     python benchmarks/regular.py fresh [--first 3000] [--problems 150] [--minutes 20]
     python benchmarks/regular.py real [--splits 2] [--minutes 20]
     python benchmarks/regular.py experts [--sets 20] [--minutes 20]
+    python benchmarks/regular.py coverage [--sets 40] [--minutes 20]
+    python benchmarks/regular.py orders [--sets 20] [--minutes 20]
     python benchmarks/regular.py page
 
 `fresh` draws problems as calibration.py does, from number 3000 on, which no constant was chosen on,
 fits each by ``maximum="regular"`` (the default), ``maximum="highest"`` and ``prior="weak"``, and
 takes the mean log density of 5,000 further rows of the truth.  `real` does the same on the suite of
-search.py with half of the rows held out.  `experts` counts how often BIC finds the number of
-experts.  Each adds lines to results/regular.jsonl; `page` writes results/regular.md.
+search.py with half of the rows held out.  `experts` counts how often BIC and ICL find the number
+of experts.  `coverage` counts how often 95% intervals of the conditional mean, which do not depend
+on the order of experts, have the truth at 20 places of each of some truths.  `orders` fits problems
+with three seeds, with two other orders of the rows, and with inputs in other units, and takes the
+largest difference of the log-likelihoods.  Each adds lines to results/regular.jsonl; `page` writes
+results/regular.md.
 """
 
 from __future__ import annotations
@@ -142,16 +148,15 @@ def experts(sets: int) -> Iterator[dict[str, Any]]:
             continue
         chosen: dict[str, int] = {}
         for name, options in CALLS.items():
-            bic = []
+            values: list[tuple[float, float]] = []
             for k in range(1, true.n_experts + 2):
                 family = true.with_experts(k)
                 try:
-                    bic.append(
-                        moestat.fit(family, case["X"], case["y"], rng=0, threads=1, **options).bic
-                    )
+                    one = moestat.fit(family, case["X"], case["y"], rng=0, threads=1, **options)
+                    values.append((one.bic, one.icl))
                 except ValueError:
-                    bic.append(np.inf)
-            chosen[name] = int(np.argmin(bic)) + 1
+                    values.append((np.inf, np.inf))
+            chosen[name], chosen[f"{name}, ICL"] = (np.argmin(values, axis=0) + 1).tolist()
         made += 1
         yield {
             "what": "experts",
@@ -159,6 +164,84 @@ def experts(sets: int) -> Iterator[dict[str, Any]]:
             "likelihood": true.likelihood.name,
             "true": true.n_experts,
             "chosen": chosen,
+        }
+
+
+PLACES = 20
+"""Number of inputs at which intervals of the conditional mean are looked at."""
+
+
+def coverage(sets: int) -> Iterator[dict[str, Any]]:
+    """Intervals of the conditional mean, from fits with as many experts as the truth."""
+    number, made = 6000, 0
+    while made < sets:
+        number += 1
+        case = synthetic(number)
+        true, theta = case["true"], case["theta"]
+        if case["truth"] is None or true.likelihood.parts or true.n_experts > 3:
+            continue
+        rng = np.random.default_rng([number, 9])
+        places = rng.uniform(-2.0, 2.0, (PLACES, true.n_features))
+        calls: dict[str, Any] = {}
+        try:
+            known = np.asarray(true.mean(theta, places))
+            for name, options in CALLS.items():
+                result = moestat.fit(true, case["X"], case["y"], rng=0, threads=1, **options)
+                prediction = result.get_prediction(places)
+                low, high = np.moveaxis(np.asarray(prediction.conf_int()), -1, 0)
+                fitted = np.asarray(true.mean(result.theta, places))
+                if low.shape != known.shape or not np.allclose(prediction.predicted, fitted):
+                    raise ValueError("what is predicted is not the mean")
+                inside = (low <= known) & (known <= high)
+                finite = np.isfinite(low) & np.isfinite(high)
+                calls[name] = {
+                    "open": is_open(result),
+                    "inside": float(np.mean(inside & finite)),
+                    "none": float(np.mean(~finite)),
+                }
+        except (ValueError, AttributeError, NotImplementedError) as error:
+            print(number, error, flush=True)
+            continue
+        made += 1
+        yield {
+            "what": "coverage",
+            "name": number,
+            "likelihood": true.likelihood.name,
+            "calls": calls,
+        }
+
+
+def orders(sets: int) -> Iterator[dict[str, Any]]:
+    """Log-likelihoods of the same rows with other seeds, in other orders and in other units."""
+    number, made = 7000, 0
+    while made < sets:
+        number += 1
+        case = synthetic(number)
+        family, X, y = case["family"], np.asarray(case["X"]), np.asarray(case["y"])
+
+        def height(rows: Any, inputs: Any, seed: int, family: Any = family, y: Any = y) -> float:
+            return moestat.fit(family, inputs[rows], y[rows], rng=seed, threads=1).llf
+
+        every, mixed = np.arange(len(y)), np.random.default_rng(number).permutation(len(y))
+        try:
+            seeds = [height(every, X, seed) for seed in range(3)]
+            rows = [height(at, X, 0) for at in (mixed, every[::-1].copy())]
+            units = [height(every, 1e3 * X + 50.0, 0)]
+        except ValueError as error:
+            print(number, error, flush=True)
+            continue
+        made += 1
+        spread = {
+            "seeds": max(seeds) - min(seeds),
+            "rows": max(abs(height - seeds[0]) for height in rows),
+            "units": abs(units[0] - seeds[0]),
+        }
+        yield {
+            "what": "orders",
+            "name": number,
+            "likelihood": family.likelihood.name,
+            "more": family.n_experts - case["true"].n_experts,
+            "spread": spread,
         }
 
 
@@ -220,19 +303,62 @@ def page(lines: list[dict[str, Any]]) -> str:
         ]
     some = [line for line in lines if line["what"] == "experts"]
     if some:
-        text += ["", "## The number of experts that BIC chooses", ""]
+        text += ["", "## The number of experts that BIC and ICL choose", ""]
         text += ["| estimate | right | too few | too many | of |", "|---|---|---|---|---|"]
-        for name in CALLS:
+        for name in some[-1]["chosen"]:
             off = np.array([line["chosen"][name] - line["true"] for line in some])
             counts = [int((off == 0).sum()), int((off < 0).sum()), int((off > 0).sum())]
             text.append(f"| {name} | {' | '.join(map(str, counts))} | {len(some)} |")
+    some = [line for line in lines if line["what"] == "coverage"]
+    if some:
+        text += ["", "## Intervals of the conditional mean", ""]
+        text += [
+            f"95% intervals at {PLACES} places of each of {len(some)} truths, fitted with as many"
+            " experts. A place without an interval (infinite or NaN) is not covered.",
+            "",
+            "| estimate | covered | without an interval | covered, of those with one | no finite"
+            " maximum |",
+            "|---|---|---|---|---|",
+        ]
+        for name in CALLS:
+            own = [line["calls"][name] for line in some]
+            inside, none, ended = (
+                float(np.mean([one[key] for one in own])) for key in ("inside", "none", "open")
+            )
+            shares = f"{inside:.1%} | {none:.1%} | {inside / (1.0 - none):.1%} | {ended:.0%}"
+            text.append(f"| {name} | {shares} |")
+    some = [line for line in lines if line["what"] == "orders"]
+    if some:
+        text += ["", "## Seeds, orders of rows, units", ""]
+        text += [
+            f"Of {len(some)} problems, those whose log-likelihoods differ by more than .01, and the"
+            " largest difference.",
+            "",
+            "| what changes | differ, as many experts as the truth | another number | largest |",
+            "|---|---|---|---|",
+        ]
+        for what, words in (
+            ("seeds", "the seed, of three"),
+            ("rows", "the order of rows, of two others"),
+            ("units", "units of the inputs"),
+        ):
+            sizes = [(line["more"] != 0, line["spread"][what]) for line in some]
+            counts = [
+                f"{sum(size > 0.01 for more, size in sizes if more is kind)} of"
+                f" {sum(more is kind for more, _ in sizes)}"
+                for kind in (False, True)
+            ]
+            largest = max(size for _, size in sizes)
+            text.append(f"| {words} | {' | '.join(counts)} | {largest:.2g} |")
     return "\n".join(text) + "\n"
 
 
 def main() -> None:
     """Run a command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=("fresh", "real", "experts", "page"))
+    parser.add_argument(
+        "command", choices=("fresh", "real", "experts", "coverage", "orders", "page")
+    )
     parser.add_argument("--first", type=int, default=3000)
     parser.add_argument("--problems", type=int, default=150)
     parser.add_argument("--splits", type=int, default=2)
@@ -250,6 +376,8 @@ def main() -> None:
         "fresh": lambda: fresh(range(given.first, given.first + given.problems)),
         "real": lambda: held_out(given.splits),
         "experts": lambda: experts(given.sets),
+        "coverage": lambda: coverage(given.sets),
+        "orders": lambda: orders(given.sets),
     }
     warnings.simplefilter("ignore", MoEWarning)
     until = time.monotonic() + 60.0 * given.minutes

@@ -7,7 +7,8 @@ One run of a local method is fast, and often ends too low.  What a user needs is
 which the maximum has been found with a probability of 97%: the mean time of a run, times
 ln(.03) / ln(1 - h) runs, where h is the share of runs that arrive.  A run arrives if its
 log-likelihood is at most .01 below that of the highest of the default calls, so that ends at
-infinity and on few rows count in favour of the peers.  `run` adds a line for each problem (three
+infinity and on few rows count in favour of the peers.  Nobody who runs them knows h beforehand; a
+default call decides by what it sees.  `run` adds a line for each problem (three
 truths for each kind) to results/repeated.jsonl, `page` writes results/repeated.md.
 
 EM is in NumPy, with one Newton step for the gate (and for experts of counts and classes) in each
