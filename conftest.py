@@ -21,6 +21,10 @@ def _close_figures():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Before marks are looked at: most cells of a test run with ``pytest -m thorough``."""
-    mark_the_rest(items)
+def pytest_collection_modifyitems(config, items):
+    """Before marks are looked at: most cells of a test run with ``pytest -m thorough``.
+
+    Cells that are asked for by name are run.
+    """
+    if not any("[" in argument for argument in config.args):
+        mark_the_rest(items)

@@ -59,7 +59,7 @@ def main(names: list[str]) -> int:
         names, tests = names[1:], [*tests, MORE[names[0]]]
     for name in names or PROCESSORS:
         print(f"processor {name}", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", *tests]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", *tests]
         failed |= subprocess.run(command, env=os.environ | PROCESSORS[name], check=False).returncode
     return min(failed, 1)
 
