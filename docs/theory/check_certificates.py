@@ -20,18 +20,26 @@ def number(text):
     return iv.mpf(q.numerator) / q.denominator
 
 
+def dot(pairs):
+    """Sum of products, of which those with the constant 0 are left out."""
+    total = ZERO
+    for a, b in pairs:
+        if a is not ZERO and b is not ZERO:
+            total = a * b if total is ZERO else total + a * b
+    return total
+
+
 def combined(jets, f, first, second):
     """A function of jets (value, gradient, Hessian), with its derivatives in them."""
-    n, count = range(len(jets[0][1])), range(len(jets))
-    gradient = [sum(first[s] * jets[s][1][i] for s in count) for i in n]
-    hessian = [
-        [
-            sum(first[s] * jets[s][2][i][j] for s in count)
-            + sum(second[s][t] * jets[s][1][i] * jets[t][1][j] for s in count for t in count)
-            for j in n
-        ]
-        for i in n
-    ]
+    n, count = len(jets[0][1]), range(len(jets))
+    gradient = [dot((first[s], jets[s][1][i]) for s in count) for i in range(n)]
+    hessian = [[ZERO] * n for _ in range(n)]
+    for i in range(n):
+        curved = [dot((second[s][t], jets[s][1][i]) for s in count) for t in count]
+        for j in range(i + 1):
+            linear = dot((first[s], jets[s][2][i][j]) for s in count)
+            both = dot(zip(curved, (jets[t][1][j] for t in count), strict=True))
+            hessian[i][j] = hessian[j][i] = dot([(linear, ONE), (both, ONE)])
     return f, gradient, hessian
 
 

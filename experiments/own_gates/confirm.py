@@ -117,11 +117,11 @@ def _page(drawn: list[dict[str, Any]], found: list[dict[str, Any]]) -> Iterator[
     by_largest = sum(low <= theory <= high for theory, _, low, high in largest)
     exponents = ", ".join(f"{r:g}" for r in sorted({row["r"] for row in decided}))
     yield (
-        f"All exponents are {exponents}.  Of the {len(told)} intervals {left_out[1]} leave out r = 1,"
-        f" {left_out[3]} leave out 3 and {left_out[4]} leave out 4.  With the largest deviation in"
-        f" place of the root mean square {by_largest} agree.  The draws have no normal experts with"
-        " linear means, so that the exponents 2m of those are not tried here.  Blocks of a family"
-        " are errors of the same fits: they are not independent trials."
+        f"All exponents are {exponents}.  Of the {len(told)} intervals {left_out[1]} leave out"
+        f" r = 1, {left_out[3]} leave out 3 and {left_out[4]} leave out 4.  With the largest"
+        f" deviation in place of the root mean square {by_largest} agree.  The draws have no normal"
+        " experts with linear means, so that the exponents 2m of those are not tried here.  Blocks"
+        " of a family are errors of the same fits: they are not independent trials."
     )
     yield ""
     yield (

@@ -415,3 +415,19 @@ def test_opposite_displacements_bound_what_is_certified_without_a_search():
         assert of_two.r == 2.0
         for cell in (3, "2, 2"):
             assert found.lower_bound(name, cell).constant == of_two.constant
+
+
+def test_lower_bounds_of_regression_functions():
+    family = moestat.family(
+        "least-squares",
+        gate="softmax",
+        expert={"name": "activation", "activation": "tanh", "weighted": False},
+        n_experts=2,
+    )
+    theta = family.typical(rng=3)
+    found = moestat.theory.rates(family, theta, 3, WIDE, seconds=0)
+    for row in found:
+        bound = found.lower_bound(row.block, row.cell)
+        if row.status == "certified" and row.block != "mass":
+            assert bound is not None
+            assert bound.constant > 0.0

@@ -42,10 +42,11 @@ def hellinger_to(family: Family, truth: FloatArray, design: Design, at: Configur
     fitted = family.with_experts(len(at.cells))
     theta = _packed(family, fitted, truth, at)
     nodes = make_nodes(family, truth, design, _NODES)
-    X = nodes.X.T
     if family.is_regression:
+        X = np.ascontiguousarray(nodes.X)
         gap = fitted.regression(theta, X)[0] - family.regression(truth, X)[0]
-        return float(np.sqrt(nodes.mass @ gap[: nodes.mass.size] ** 2 / 8.0))
+        return float(np.sqrt(nodes.mass @ gap**2 / 8.0))
+    X = nodes.X.T
     y = family.likelihood.decode(nodes.y)
     own = family.log_density(truth, X, y)
     half = np.expm1(0.5 * (fitted.log_density(theta, X, y) - own))
