@@ -54,11 +54,16 @@ def main(
         typer.echo(f"{name}: {kept[name]['why'] or len(kept[name]['rows'])}")
         text = json.dumps(dict(sorted(kept.items())), indent=0, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
+    write_table(kept, folder)
+    write(kept, folder)
+
+
+def write_table(kept: Mapping[str, Any], folder: Path) -> None:
+    """Write the CSV, a line for each block and cell."""
     with (folder / _TABLE).open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(COLUMNS)
         lines.writerows(_lines(kept))
-    write(kept, folder)
 
 
 def _alone(cell: AtlasCell) -> AtlasCell:

@@ -14,6 +14,9 @@ from experiments.atlas.labels import order_of_gates, unseen
 from experiments.atlas.links import explored_orders
 from experiments.atlas.order import by_rule, drawn_truth
 from experiments.atlas.page import write
+from experiments.atlas.rates import answered, write_table
+from experiments.atlas.rates_page import CELLS, compared
+from experiments.atlas.rates_page import write as write_rates
 from experiments.explorer import CASES
 from experiments.folders import FIGURES
 from moestat.model.axes import family
@@ -168,3 +171,39 @@ def test_a_translation_of_the_cosine_gate_is_a_convention():
     other = model.pack({"gamma": [0.3, 0.0], "alpha": alpha, "tau1": 0.1, "tau2": 0.1, **blocks})
     assert np.allclose(first, model.gate_probabilities(other, x), atol=1e-12)
     assert "softmax rows pin" in unseen(model, ("+1 alpha[0,0], +0.1 alpha[1,0]",))
+
+
+def test_the_shipped_rates_come_from_their_results(tmp_path):
+    kept = json.loads((FIGURES / "atlas_rates.json").read_text())
+    (tmp_path / "theory_atlas.json").write_bytes((FIGURES / "theory_atlas.json").read_bytes())
+    write_rates(kept, tmp_path)
+    write_table(kept, tmp_path)
+    for name in ("atlas_rates.md", "atlas_rates.csv"):
+        assert (tmp_path / name).read_text() == (FIGURES / name).read_text()
+
+
+def test_every_cell_has_an_answer_or_a_reason():
+    kept = json.loads((FIGURES / "atlas_rates.json").read_text())
+    assert len(kept) == 129
+    for name, told in kept.items():
+        cells = {row["cell"] for row in told["rows"]}
+        assert told["why"] or {"1", "2", "3"} <= cells, name
+        assert cells <= set(CELLS)
+
+
+def test_differences_from_the_older_atlas_are_named():
+    row = {"block": "b", "cell": "2", "r": 4.0, "at_least": False, "status": "proved"}
+    kept = {"gaussian; softmax; linear": {"why": "", "rows": [row]}}
+    old = {"gaussian; softmax; linear; 2": {"order": 2.0, "found": "bounded"}}
+    found = {name: kind for name, _, kind in compared(kept, old)}
+    assert found["gaussian; softmax; linear; 2"] == "now slower"
+
+
+def test_a_family_is_asked_once_for_all_its_cells(tmp_path):
+    cell = AtlasCell("multinomial", "softmax", "linear", 1)
+    told = answered(cell, 0.0, 300.0, tmp_path)
+    assert {row["cell"] for row in told["rows"]} == set(CELLS)
+    assert {row["status"] for row in told["rows"]} == {"certified"}
+    assert len(list(tmp_path.glob("*.json"))) == 4
+    late = answered(cell, 0.0, 1e-3, tmp_path)
+    assert late["why"].startswith("not done in")

@@ -324,7 +324,7 @@ def test_a_common_translation_is_no_deviation():
     begun = spread(few, cells, None, 0.1, 0, pin)
     moved = begun.values[1][slope.position] - begun.values[0][slope.position]
     assert begun.values[0][slope.position] == few.values[slope.position]
-    assert abs(to_floats(np.array([moved], dtype=object))[0]) > 0.01
+    assert to_floats(np.array([moved], dtype=object))[0] == pytest.approx(0.1, rel=1e-12)
     ladder = climb_down(
         few, cells, lambda h: spread(few, cells, None, h, 0, pin), pin, (1e-1, 1e-2), math.inf, 8
     )

@@ -21,6 +21,8 @@ __all__ = ["LowerBound", "lower_bound"]
 _OPPOSITE, _NODES = 1e-2, 1e-1
 """Deviations of the pairs that need no search: the distance is of its order there, and in reach of
 float64."""
+_NEAR = 0.1
+"""A pair that is farther apart says nothing of small deviations."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,19 @@ def lower_bound(found: Analysis, row: Rate) -> LowerBound | None:
 
 
 def _of_opposites(found: Analysis, row: Rate) -> Iterator[LowerBound]:
-    """Two opposite displacements in a cell, and first derivatives that make up for them."""
+    """Two opposite displacements in a cell of two, which are a pair for larger cells, too."""
+    if row.block not in found.opposites:
+        found.opposites[row.block] = list(_opposites(found, row.block))
+    return (_bound(row, row.r, C) for C in found.opposites[row.block])
+
+
+def _opposites(found: Analysis, block: str) -> Iterator[float]:
+    """The distance of two opposite displacements over the square of the block's, cell by cell.
+
+    First derivatives make up for what they can.
+    """
     for atoms, moments in found.second.items():
-        least = moments.cheapest(row.block) if len(atoms) == 1 else None
+        least = moments.cheapest(block) if len(atoms) == 1 else None
         if least is None or found.first is None:
             continue
         (j,), v, h = atoms, least[1], _OPPOSITE
@@ -90,7 +102,10 @@ def _of_opposites(found: Analysis, row: Rate) -> Iterator[LowerBound]:
             for own, cell in zip(values, cells, strict=True):
                 if p.atom in (cell, -1):
                     own[p.position] += change
-        yield from _of_pair(found, row, Configuration(cells, values, [0] * len(cells), masses), h)
+        at = Configuration(cells, values, [0] * len(cells), masses)
+        distance = hellinger_to(found.family, found.theta, found.design, at)
+        if IN_FLOATS < distance < _NEAR:
+            yield distance / h**2
 
 
 def _of_quadrature(found: Analysis, row: Rate) -> Iterator[LowerBound]:
@@ -101,13 +116,10 @@ def _of_quadrature(found: Analysis, row: Rate) -> Iterator[LowerBound]:
     for j in range(family.n_experts):
         cells = _cells(family, size, j)
         point = search_point(found, cells)
-        yield from _of_pair(found, row, nodes_apart(point, cells, j, row.block, _NODES), _NODES)
-
-
-def _of_pair(found: Analysis, row: Rate, at: Configuration, h: float) -> Iterator[LowerBound]:
-    distance = hellinger_to(found.family, found.theta, found.design, at)
-    if IN_FLOATS < distance < 0.1:
-        yield _bound(row, row.r, distance / h**row.r)
+        pair = nodes_apart(point, cells, j, row.block, _NODES)
+        distance = hellinger_to(family, found.theta, found.design, pair)
+        if IN_FLOATS < distance < _NEAR:
+            yield _bound(row, row.r, distance / _NODES**row.r)
 
 
 def _cells(family: Family, size: int, j: int) -> list[int]:

@@ -507,7 +507,12 @@ def spread(
                 for p, v in zip(movable, row, strict=True):
                     values[k][p.position] += fixed(float(h * v))
     values[i][parameter.position] = point.values[parameter.position] + fixed(h)
-    return _in_gauge(point, Configuration(list(cells), values, [0] * len(values), {}))
+    at = _in_gauge(point, Configuration(list(cells), values, [0] * len(values), {}))
+    led = _float(int(at.values[i][parameter.position] - point.values[parameter.position]))
+    if directions is not None and abs(led) > 1e-9:
+        at = _shrunk(point, at, h / led)
+    at.values[i][parameter.position] = point.values[parameter.position] + fixed(h)
+    return at
 
 
 def _in_gauge(point: Point, at: Configuration) -> Configuration:

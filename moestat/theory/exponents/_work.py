@@ -100,6 +100,8 @@ class Analysis:
     second: dict[tuple[int, ...], Moments] = field(default_factory=dict)
     ladders: list[tuple[str, str, Ladder]] = field(default_factory=list)
     """Cell, block and what the search found."""
+    opposites: dict[str, list[float]] = field(default_factory=dict)
+    """Block -> distances of two opposite displacements, over the square of the block's."""
     point: Point | None = None
     notes: list[str] = field(default_factory=list)
 
