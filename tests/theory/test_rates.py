@@ -431,3 +431,17 @@ def test_lower_bounds_of_regression_functions():
         if row.status == "certified" and row.block != "mass":
             assert bound is not None
             assert bound.constant > 0.0
+
+
+def test_a_block_is_in_larger_cells_no_faster_than_in_cells_of_one(monkeypatch):
+    family = moestat.family("multinomial", gate="sigmoid-inner", n_experts=2, n_classes=2)
+    theta = family.typical(rng=0)
+    for relation in (lambda *_: True, lambda *_: False):
+        monkeypatch.setattr("moestat.theory.exponents._single._declared", relation)
+        monkeypatch.setattr("moestat.theory.exponents._single._follow", lambda *_: None)
+        found = moestat.theory.rates(family, theta, 4, WIDE, seconds=0)
+        for name in ("alpha", "beta"):
+            one = found.rate(name)
+            assert not one.r <= 1.0
+            for cell in (2, 3, "2, 2"):
+                assert found.rate(name, cell).status == one.status

@@ -81,7 +81,7 @@ def _cells_of_several(work: Work, size: int) -> None:
     blocks, cell = blocks_of(family), str(size)
     reason = no_cells(family, found.n_experts)
     if reason:
-        copied = found.n_experts % family.n_experts == 0
+        copied = found.n_experts == size * family.n_experts
         if copied:
             reason += " but by copying all equally often, which is not looked at"
         status = OPEN if copied else NONE

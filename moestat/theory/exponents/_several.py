@@ -220,9 +220,10 @@ def _quotient(ladder: Ladder, power: float) -> float | None:
 
 
 def inherit(found: Analysis, cell: str) -> None:
-    """A block is in larger cells at least as slow as in cells of one."""
-    alone = {row.block: row for row in found.rows if row.cell == "1" and row.r > 1.0}
+    """A block is in larger cells at least as slow as in cells of one, and undecided where it is."""
+    alone = {row.block: row for row in found.rows if row.cell == "1" and not row.r <= 1.0}
     for at, row in enumerate(found.rows):
         one = alone.get(row.block)
-        if row.cell == cell and one is not None and not row.r >= one.r:
-            found.rows[at] = replace(one, cell=cell, reason="as in cells of one")
+        if row.cell != cell or one is None or math.isinf(row.r) or row.r >= one.r:
+            continue
+        found.rows[at] = replace(one, cell=cell, reason="as in cells of one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from moestat.theory.exponents._work import (
 )
 
 __all__ = ["cells_of_one"]
+
+_FOLLOWED = 10.0
+"""Seconds that a null direction has in any case: whether a block is identified hangs on it."""
 
 
 def cells_of_one(work: Work, jumps: list[Jump]) -> None:
@@ -148,7 +152,8 @@ def _follow(work: Work, vector: FloatArray) -> Ladder | None:
                 values[p.atom][p.position] += step
         return Configuration(cells, values, [0] * len(cells), masses)
 
-    return climb_down(few, cells, start, (pin.atom, pin), LADDER, work.until)
+    until = max(work.until, monotonic() + _FOLLOWED)
+    return climb_down(few, cells, start, (pin.atom, pin), LADDER, until)
 
 
 def _sizes_of_one(found: Analysis) -> None:
