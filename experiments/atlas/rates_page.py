@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from experiments.atlas.cells import atlas_cells
 from moestat.rates.plots import save_figure
 from moestat.rates.style import style
 
@@ -177,6 +178,13 @@ def _markdown(kept: Mapping[str, Told], old: Mapping[str, Any]) -> Iterator[str]
         " *certified* exclude a slower rate, *searched* and ≥ do not.  The"
         " table with one line for each block is `figures/atlas_rates.csv`."
     )
+    families = len({cell.words for cell in atlas_cells()})
+    if len(kept) < families:
+        yield ""
+        yield (
+            f"{len(kept)} of {families} families have been asked, those nearest to the papers"
+            " first; the same command goes on where it was."
+        )
     if reasons := _reasons(kept):
         yield ""
         yield (
@@ -191,7 +199,9 @@ def _markdown(kept: Mapping[str, Told], old: Mapping[str, Any]) -> Iterator[str]
     yield ""
     yield (
         "The older atlas has one order for the worst deviation of a cell of one, two or three"
-        " atoms.  *Old / new* of the cells that differ where both have an answer:"
+        " atoms.  Where the new one is undecided or a lower bound below the old, the old atlas has"
+        " a search of minutes, of which this pass has none (`--seconds` adds them).  *Old / new* of"
+        " the cells that differ where both have an answer:"
     )
     yield ""
     all_ = list(compared(kept, old))

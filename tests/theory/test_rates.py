@@ -433,6 +433,14 @@ def test_lower_bounds_of_regression_functions():
             assert bound.constant > 0.0
 
 
+def test_a_common_scale_is_free_in_larger_cells_too():
+    family = moestat.family("gaussian", gate={"name": "softmax-top", "active": 1}, n_experts=2)
+    blocks = {"beta0": [0.4, 0], "beta1": [1.3, 0], "a": [2, -1.5], "b": [1, -0.4]}
+    found = moestat.theory.rates(family, {**blocks, "nu": [0.25, 0.16]}, 3, WIDE, seconds=0)
+    for cell in (1, 2):
+        assert found.rate("beta1", cell).status == "not identified"
+
+
 def test_a_block_is_in_larger_cells_no_faster_than_in_cells_of_one(monkeypatch):
     family = moestat.family("multinomial", gate="sigmoid-inner", n_experts=2, n_classes=2)
     theta = family.typical(rng=0)

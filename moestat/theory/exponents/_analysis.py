@@ -91,9 +91,11 @@ def _cells_of_several(work: Work, size: int) -> None:
     blocks = [block for block in blocks if block not in shared]
     if not family.gate.normalised:
         raw_cells(work, size, blocks)
+        inherit(found, cell)
         return
     if family.has_jumps or work.corners:
         explored_cells(work, size, blocks)
+        inherit(found, cell)
         return
     if family.is_regression:
         linear = linear_blocks(family)
