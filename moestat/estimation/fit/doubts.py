@@ -180,15 +180,20 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     far = np.zeros(theta.size, dtype=bool)
     if family.is_regression:
         return [], far
-    known, metric = result.identified, result.standard.metric
+    identified, metric = result.identified, result.standard.metric
     assert metric is not None
-    along = known.flat @ (known.flat.T @ (metric @ theta))
+    along = identified.flat @ (identified.flat.T @ (metric @ theta))
     simpler = _limits(family, theta, along)
     logs, gaps = [c for c, channel in enumerate(family.channels) if channel.log], gap_places(family)
     scales = np.isin(np.arange(theta.size), np.setdiff1d(family.index[:, logs], gaps))
-    lost = _lost(standard, known)
+    lost = _lost(standard, identified)
     lower, upper = family.box_at(theta)
-    ends = (simpler != "") & known.estimated & ~known.held & ((theta <= lower) | (theta >= upper))
+    ends = (
+        (simpler != "")
+        & identified.estimated
+        & ~identified.held
+        & ((theta <= lower) | (theta >= upper))
+    )
     at_infinity: list[Doubt] = []
     for chosen, doubt in ((~scales & (simpler == ""), _separation), (simpler != "", _limit)):
         move, culprits = np.where(chosen, along, 0.0), chosen & ends
@@ -203,9 +208,9 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     return at_infinity, far
 
 
-def _lost(standard: Standardised, known: Identified) -> np.ndarray:
+def _lost(standard: Standardised, identified: Identified) -> np.ndarray:
     """Parameters (P,) that are estimated, off all bounds, and not determined by the data."""
-    return ~known.seen(standard.coordinates.matrix) & ~known.held & known.estimated
+    return ~identified.seen(standard.coordinates.matrix) & ~identified.held & identified.estimated
 
 
 def _limits(family: Family, theta: FloatArray, along: FloatArray) -> np.ndarray:
@@ -331,12 +336,12 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
 
 def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> list[Doubt]:
     """Parameters that are not determined, for no reason that another doubt gives."""
-    known, family = result.identified, standard.problem.family
-    certified = result.certificate.certified and known.definite
+    identified, family = result.identified, standard.problem.family
+    certified = result.certificate.certified and identified.definite
     # If the likelihood has jumps, derivatives do not show how well their places are determined.
     if not certified or far.any() or family.has_jumps:
         return []
-    lost = _lost(standard, known) & ~known.related(standard.coordinates.matrix)
+    lost = _lost(standard, identified) & ~identified.related(standard.coordinates.matrix)
     lost &= ~np.isin(family.param_names, result.certificate.active)
     if not lost.any():
         return []
@@ -358,9 +363,9 @@ def _components(standard: Standardised, result: Fitted) -> list[Doubt]:
     data = result.data
     if family.likelihood.effects is None or data is None or not data.y.size or data.groups is None:
         return []
-    known = result.identified
+    identified = result.identified
     scale = np.ravel(family.blocks["nu"]) if "nu" in family.blocks else []
-    if not np.all(known.estimated[np.append(scale, factor_places(family)).astype(int)]):
+    if not np.all(identified.estimated[np.append(scale, factor_places(family)).astype(int)]):
         return []  # components that are given may determine the others
     lost = undetermined_components(family, data)
     if not lost:

@@ -34,7 +34,7 @@ from moestat.estimation.fit.job import FitJob, check_determined, check_response,
 from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.fit.standardise import Standardised, prepare
-from moestat.estimation.inference.misfit import misfits_in
+from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.progress import LOG, reported
 from moestat.estimation.reading.labels import read_labels
 from moestat.estimation.reading.responses import read_responses
@@ -284,7 +284,7 @@ def fit_rows(
         saved.remove()
     result = replace(MoEResults.of(result), source=data)
     # Misfits are looked for in the sample of the rows.
-    return warn_and_note(result, misfits_in(result, sample_data(result), running.sizes))
+    return warn_and_note(result, misfits(result, sample_data(result), running.sizes))
 
 
 SEARCHED = "n_starts", "time_limit", "risk", "maximum"

@@ -56,7 +56,8 @@ class FirstStep:
     def at(self, direction: int, side: float) -> tuple[FloatArray, FloatArray]:
         """Prior and posterior probabilities (m, k) at parameters moved along a column of L."""
         theta = (
-            self.inner.theta + side * DIFFERENCE_STEP * self.inner.known.determined[:, direction]
+            self.inner.theta
+            + side * DIFFERENCE_STEP * self.inner.identified.determined[:, direction]
         )
         return _probabilities(self.inner, theta)
 
@@ -92,7 +93,11 @@ def first_step(result: Fitted) -> FirstStep:
     weight = data.weight if data.begin is None else data.weight[data.begin]
     scores = rows_of_scores(inner.family, data, inner.theta)
     return FirstStep(
-        *_probabilities(inner, inner.theta), weight, places, scores @ inner.known.determined, inner
+        *_probabilities(inner, inner.theta),
+        weight,
+        places,
+        scores @ inner.identified.determined,
+        inner,
     )
 
 

@@ -100,7 +100,7 @@ def sandwich(inner: InnerFit, M: FloatArray) -> FloatArray:
     negative become 0; in the product of three matrices they would be negative variances of
     estimates that a prior density determines alone.
     """
-    B = inner.known.determined
+    B = inner.identified.determined
     values, vectors = np.linalg.eigh(B.T @ M @ B)
     half = B @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     return inner.outward_matrix(half @ half.T)
@@ -481,5 +481,5 @@ def _inverse_of_expected(inner: InnerFit) -> FloatArray:
     if penalty is not None:
         information = information + penalty.hessian(theta)
     # In the basis of the directions that the observed information determines.
-    basis = inner.known.determined
+    basis = inner.identified.determined
     return basis @ np.linalg.pinv(basis.T @ information @ basis, hermitian=True) @ basis.T

@@ -214,7 +214,7 @@ def influence(result: Fitted, top: int = 100) -> Influence:
         rows = None
     if inner.coordinates is not None:
         moves = moves @ inner.coordinates.matrix.T
-    moves[:, inner.known.untold(result._matrix)] = np.nan
+    moves[:, inner.identified.untold(result._matrix)] = np.nan
     return Influence(moves, displacement, rows)
 
 

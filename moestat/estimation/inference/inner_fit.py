@@ -50,7 +50,7 @@ class InnerFit:
     information: FloatArray = field(repr=False)  # (P, P): observed information
     # ``theta_user = matrix @ theta + shift``; None for the identity
     coordinates: Coordinates | None = field(repr=False)
-    known: Identified = field(repr=False)  # what the data say about the parameters
+    identified: Identified = field(repr=False)  # what the data say about the parameters
 
     @property
     def family(self) -> Family:
@@ -155,7 +155,7 @@ class InnerFit:
     @property
     def far_out(self) -> FloatArray:
         """Component of the estimate (P,) along flat directions; 0 for coordinates on a bound."""
-        flat, far = self.known.flat, np.zeros(self.theta.size)
+        flat, far = self.identified.flat, np.zeros(self.theta.size)
         metric, free = channel_metric(self.problem, self.theta), self.free
         far[free] = flat[free] @ (flat.T @ (metric @ self.theta))
         return far
@@ -163,7 +163,7 @@ class InnerFit:
     @property
     def covariance(self) -> FloatArray:
         """Inverse information (P, P) along the directions that are identified."""
-        return self.known.covariance
+        return self.identified.covariance
 
     def row(self, j: int) -> FloatArray:
         """Derivative (P,) of the user's parameter j."""

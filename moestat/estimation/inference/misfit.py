@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from moestat.estimation.fit.fitted import Fitted
 
 
-__all__ = ["Misfit", "misfits", "misfits_in"]
+__all__ = ["Misfit", "misfits"]
 
 _FEWEST = 50
 """Smallest number of residuals whose kurtosis is tested: at a level of .001 the test rejects .00097
@@ -129,7 +129,9 @@ class _Checked:
         return f"row{'s' * (len(rows) > 1)} {', '.join(map(str, names[:5]))}{more}"
 
 
-def misfits(result: Fitted) -> list[Misfit]:
+def misfits(
+    result: Fitted, rows: Data | None = None, sizes: FloatArray | None = None
+) -> list[Misfit]:
     """Warnings about rows that the fitted distribution does not describe.
 
     Outliers and long tails, few values or a spike of a real response, more zeros or another
@@ -142,15 +144,11 @@ def misfits(result: Fitted) -> list[Misfit]:
     quantile (Bonferroni), or the kurtosis test of Anscombe and Glynn (1983).  Variance of counts:
     the sum of squares compared with a chi-square distribution.  Zeros: their number less the sum of
     their fitted probabilities, as in the score test of van den Broek (1995).
+
+    `rows` are those of the fit, or a sample of them; `sizes` (k,) are then the sums of the
+    responsibilities of each expert over all rows.
     """
-    return misfits_in(result, result.rows)
-
-
-def misfits_in(result: Fitted, rows: Data, sizes: FloatArray | None = None) -> list[Misfit]:
-    """The warnings of `misfits` for rows that may be a sample of those of the fit.
-
-    `sizes` (k,) are then the sums of the responsibilities of each expert over all rows.
-    """
+    rows = result.rows if rows is None else rows
     sampled, used = rows, np.flatnonzero(rows.weight > 0)
     if used.size > ALARM.rows:
         used = np.sort(np.random.default_rng(0).choice(used, ALARM.rows, replace=False))
@@ -491,14 +489,16 @@ def _sizes_of_experts(result: Fitted) -> FloatArray:
     return sizes
 
 
-def _count_own(family: Family, known: Identified, i: int) -> int:
+def _count_own(family: Family, identified: Identified, i: int) -> int:
     """Degrees of freedom of expert i that no other shares; equal coefficients count once."""
     places: set[int] = set()
     for c in range(family.first_expert_channel, len(family.channels)):
         if not family.channels[c].shared:
             places |= {*range(first := int(family.index[i, c]), first + int(family.width[c]))}
-    places &= {*np.flatnonzero(known.estimated).tolist()}
-    related = np.linalg.matrix_rank(known.aliased[sorted(places)]) if known.aliased.size else 0
+    places &= {*np.flatnonzero(identified.estimated).tolist()}
+    related = (
+        np.linalg.matrix_rank(identified.aliased[sorted(places)]) if identified.aliased.size else 0
+    )
     ties = [{*tie.tolist()} for tie in family.ties]
     return len(places.difference(*ties)) + sum(tie <= places for tie in ties) - int(related)
 

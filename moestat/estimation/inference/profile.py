@@ -334,10 +334,10 @@ def _scale(inner: InnerFit, row: FloatArray, name: str) -> tuple[float, FloatArr
     They are its standard error and the best linear guess of the maxima on the way; where the
     likelihood is flat, a unit of the predictors and the flat direction.
     """
-    known = inner.known
-    basis = known.determined if known.seen(row[None])[0] else known.flat
-    if not known.definite or np.any(row[known.held]) or known.related(row[None])[0]:
-        basis = known.determined[:, :0]
+    identified = inner.identified
+    basis = identified.determined if identified.seen(row[None])[0] else identified.flat
+    if not identified.definite or np.any(row[identified.held]) or identified.related(row[None])[0]:
+        basis = identified.determined[:, :0]
     along = row @ basis
     spread = float(np.linalg.norm(along))
     if spread == 0.0:

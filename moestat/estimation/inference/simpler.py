@@ -60,7 +60,7 @@ def simpler(result: Fitted) -> Simpler | None:
     solution = newton.certify(problems[top], end, evaluation)
     # What the change of units adds to a log-likelihood is the same for both.
     loss = _height(result) - solution.log_likelihood
-    spared = inner.known.rank - identified_at(problems[top], solution).rank
+    spared = inner.identified.rank - identified_at(problems[top], solution).rank
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.llf - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
