@@ -275,9 +275,8 @@ class Likelihood:
     """Parts of a likelihood of several responses, one for each; empty for one response."""
     tied: tuple[str, ...] = ()
     """Blocks of several responses that are equal within an expert, so that these have one unit."""
-    effects: Any = None
-    """Random effects of groups of rows, a `moestat.model.random_effects.RandomEffects`; None for
-    rows that are independent given their expert."""
+    effects: RandomEffects | None = None
+    """Random effects of groups of rows; None for rows that are independent given their expert."""
     reads_mean: bool = True
     """Whether the density depends on the predictor that the expert supplies."""
     choices: Choices | None = None
@@ -299,6 +298,12 @@ class Likelihood:
     def is_censored(self) -> bool:
         """Whether a lower and an upper bound are given of each response."""
         return "censored" in self.options
+
+    @property
+    def random_effects(self) -> RandomEffects:
+        """The random effects of a likelihood that has them."""
+        assert self.effects is not None
+        return self.effects
 
     @property
     def laws(self) -> tuple[Likelihood, ...]:
@@ -493,3 +498,36 @@ class Choices:
             if law.name == "point":
                 allowed[i] = y == law.bounds["at"][0]
         return allowed
+
+
+@dataclass(frozen=True)
+class RandomEffects:
+    """The random effects of groups: an intercept, and slopes of some inputs."""
+
+    features: tuple[int, ...]  # positions in phi = (1, x): those of inputs first, then 0 for 1
+    diagonal: bool = False
+    # the likelihood given the effects, where these are integrated out by a rule
+    base: Likelihood | None = None
+    # the input by whose values the rows of a group share the first effect; all of them, if None
+    within: int | None = None
+
+    @property
+    def conditional(self) -> Likelihood:
+        """The likelihood given the effects, of effects that are integrated out by a rule."""
+        assert self.base is not None
+        return self.base
+
+    @property
+    def positions(self) -> IntArray:
+        """The features (q,) as an array."""
+        return np.array(self.features, dtype=np.int64)
+
+    @property
+    def last(self) -> IntArray:
+        """Positions (q,) after the last entry of each column of the Cholesky factor."""
+        q = len(self.features)
+        return np.arange(1, q + 1) if self.diagonal else np.full(q, q)
+
+    def column(self, j: int) -> tuple[int, ...]:
+        """Features with an entry in column j."""
+        return self.features[j : int(self.last[j])]

@@ -17,7 +17,7 @@ Philipps and Liquet (2017), Sec. 2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import is_sequence, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log
-from moestat.model.members import Channel, Likelihood, Units
+from moestat.model.members import Channel, Likelihood, RandomEffects, Units
 from moestat.model.reference import HALF_LOG_2PI
 
 __all__ = [
@@ -49,33 +49,6 @@ _MOST = 8
 
 _INTERCEPT, _SLOPE = "l", "L"
 """Blocks of the factor: coefficients of 1 and of the inputs."""
-
-
-@dataclass(frozen=True)
-class RandomEffects:
-    """The random effects of groups: an intercept, and slopes of some inputs."""
-
-    features: tuple[int, ...]  # positions in phi = (1, x): those of inputs first, then 0 for 1
-    diagonal: bool = False
-    # the likelihood given the effects, where these are integrated out by a rule
-    base: Likelihood | None = None
-    # the input by whose values the rows of a group share the first effect; all of them, if None
-    within: int | None = None
-
-    @property
-    def positions(self) -> IntArray:
-        """The features (q,) as an array."""
-        return np.array(self.features, dtype=np.int64)
-
-    @property
-    def last(self) -> IntArray:
-        """Positions (q,) after the last entry of each column of the Cholesky factor."""
-        q = len(self.features)
-        return np.arange(1, q + 1) if self.diagonal else np.full(q, q)
-
-    def column(self, j: int) -> tuple[int, ...]:
-        """Features with an entry in column j."""
-        return self.features[j : int(self.last[j])]
 
 
 @device

@@ -46,12 +46,12 @@ def with_positive_factors(family: Family, solution: Solution) -> Solution:
 
 def factor_index(family: Family) -> IntArray:
     """Positions (k, q) of the first coefficient of each column of the factors."""
-    return family.index[:, len(family.channels) - len(family.likelihood.effects.features) :]
+    return family.index[:, len(family.channels) - len(family.likelihood.random_effects.features) :]
 
 
 def factor_places(family: Family) -> IntArray:
     """Positions of the entries of the factors L of all experts among the parameters."""
-    effects = family.likelihood.effects
+    effects = family.likelihood.random_effects
     return np.array(
         [
             first + effects.features[f]
@@ -65,7 +65,7 @@ def factor_places(family: Family) -> IntArray:
 
 def names_of_effects(family: Family, data: Data | None) -> list[str]:
     """Names of the effects by those of inputs; of nested groups by those of parts and groups."""
-    effects = family.likelihood.effects
+    effects = family.likelihood.random_effects
     features = None if data is None else data.features
 
     def name_of(f: int) -> str:
@@ -80,7 +80,7 @@ def names_of_effects(family: Family, data: Data | None) -> list[str]:
 def random_design(family: Family, X: FloatArray) -> FloatArray:
     """Design (n, q) of the random effects, from inputs (n, d)."""
     phi = np.column_stack([np.ones(len(X)), X])
-    return phi[:, family.likelihood.effects.positions]
+    return phi[:, family.likelihood.random_effects.positions]
 
 
 def undetermined_components(family: Family, data: Data) -> list[str]:

@@ -36,6 +36,8 @@ from moestat.solvers import Certificate, Solution
 if TYPE_CHECKING:
     import pandas as pd
 
+    from moestat.estimation.rows.block_rows import BlockRows
+
 
 __all__ = ["Fitted", "StandardFit", "objective_of", "warn_and_note"]
 
@@ -79,7 +81,9 @@ class Fitted:
     # the best fit with one expert fewer near this one; None where it was not computed
     order: Simpler | None = field(default=None, repr=False)
     # the rows of a fit to blocks, or to a source, which methods read again
-    source: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
+    source: BlockRows | None = field(
+        default=None, repr=False, compare=False, metadata={"stored": False}
+    )
 
     # the table of a fit by formula, whose columns later questions may name
     table: Any = field(default=None, repr=False, compare=False, metadata={"stored": False})
@@ -347,6 +351,12 @@ class Fitted:
     def reads_source(self) -> bool:
         """Whether the rows are not in memory, but can be read again from blocks or a source."""
         return not self.has_rows and self.source is not None
+
+    @property
+    def rows_elsewhere(self) -> BlockRows:
+        """The rows of a fit to blocks or a source."""
+        assert self.source is not None
+        return self.source
 
     @property
     def rows(self) -> Data:

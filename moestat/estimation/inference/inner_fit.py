@@ -241,7 +241,8 @@ def inner_fit(result: Fitted, *, mode: bool = False, passes: bool = False) -> In
     inner = result if standard is None else standard
     coordinates = None if standard is None else standard.coordinates
     if passes and result.reads_source:
-        data = result.source if coordinates is None else result.source.convert(coordinates.units)
+        data = result.rows_elsewhere
+        data = data if coordinates is None else data.convert(coordinates.units)
     else:
         data = encoded_rows(result.family, result.rows)
     if coordinates is not None and not (passes and result.reads_source):

@@ -40,8 +40,8 @@ def _without_effects(result: Fitted) -> object:
     likelihood = result.family.likelihood
     if likelihood.effects is None:
         return likelihood_table(likelihood)
-    if likelihood.effects.base is not None:
-        return likelihood_table(likelihood.effects.base)
+    if likelihood.random_effects.base is not None:
+        return likelihood_table(likelihood.random_effects.base)
     table: Any = likelihood_table(likelihood)
     others = {name: table[name] for name in table if name not in ("random", "covariance")}
     return others["name"] if {*others} == {"name"} else others
@@ -87,13 +87,13 @@ def additional_variances(small: Fitted, large: Fitted) -> int:
 def embedded_effects(small: Fitted, large: Fitted, theta: FloatArray) -> FloatArray:
     """The parameters theta (P,) of the large family with the covariance matrices of the small."""
     family, names = large.family, _names(large)
-    index, effects = factor_index(family), family.likelihood.effects
+    index, effects = factor_index(family), family.likelihood.random_effects
     embedded = theta.copy()
     places = [names.index(name) for name in _names(small)]
     L: Any = np.zeros((family.n_experts, len(names), len(names)))
     if places:
         own = small.family
-        given = factors(own.likelihood.effects, np.asarray(small.theta), factor_index(own))
+        given = factors(own.likelihood.random_effects, np.asarray(small.theta), factor_index(own))
         L[:, np.array(places)[:, None], places] = given
     for i in range(family.n_experts):
         for j in range(len(names)):

@@ -58,15 +58,15 @@ def posterior_effects(
     Of counts and binary responses they are the moments of the conditional distribution.  Of nested
     groups G are the parts, with the effects of a part and of its group.
     """
-    if family.likelihood.effects.base is not None:
+    if family.likelihood.random_effects.base is not None:
         mean, C = _standardised(family, theta, data)
-        L = factors(family.likelihood.effects, theta, factor_index(family))
+        L = factors(family.likelihood.random_effects, theta, factor_index(family))
         return np.einsum("kab,kgb->kga", L, mean), np.einsum("kab,kgbc,kdc->kgad", L, C, L)
     grouping = grouping_of(data)
     X, y = data.X[grouping.order], data.y[grouping.order]
     Z, L = (
         random_design(family, X),
-        factors(family.likelihood.effects, theta, factor_index(family)),
+        factors(family.likelihood.random_effects, theta, factor_index(family)),
     )
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     nu = np.exp(eta[:, 1, 0])
@@ -84,7 +84,7 @@ def _standardised(family: Family, theta: FloatArray, data: Data) -> tuple[FloatA
 
     Of nested groups C are the parts, with the effects of a part and of its group; else the groups.
     """
-    rows, effects = encoded_rows(family, data), family.likelihood.effects
+    rows, effects = encoded_rows(family, data), family.likelihood.random_effects
     sums = group_sums(family, theta, rows, 0)
     if len(effects.features) == 1:
         return sums.moments[:, :, :1], sums.moments[:, :, 1:2, None]
@@ -107,7 +107,7 @@ class Parts:
     @classmethod
     def of(cls, family: Family, data: Data) -> Parts:
         """The parts of the rows of a `Data` with groups."""
-        rows, effects = encoded_rows(family, data), family.likelihood.effects
+        rows, effects = encoded_rows(family, data), family.likelihood.random_effects
         if effects.within is not None:
             rows = rows.by_parts(effects.within)
         first = parts_of(rows, effects)
@@ -127,7 +127,7 @@ def _nodes(
 
     `eta` are the predictors (n + q, m) of its m rows.  The logarithm of the integral comes last.
     """
-    base = family.likelihood.effects.base
+    base = family.likelihood.random_effects.conditional
     n = 1 + len(base.channels)
     full = np.zeros((n + 2, eta.shape[1]))
     full[: len(eta)] = eta
@@ -149,10 +149,11 @@ def _means_given_groups(
     The mean ``exp(eta + z)`` of a count is that of the group without z, with the predictors of its
     rows moved by their covariances with z: it has no bound, and nodes might end too early.
     """
-    effects, parts = family.likelihood.effects, Parts.of(family, data)
-    rows, base = parts.rows, effects.base
+    effects, parts = family.likelihood.random_effects, Parts.of(family, data)
+    rows, base = parts.rows, effects.conditional
     assert rows.begin is not None
-    n = 1 + len(base.channels)
+    n, law = 1 + len(base.channels), base.law
+    assert law is not None
     own = family.predictors(theta, rows.X)
     new = family.predictors(theta, X)
     edges, mean = np.append(rows.begin, rows.size), np.empty((len(own), place.size))
@@ -191,7 +192,7 @@ def _means_given_groups(
                     effect += node[:, :1] * new[i, n + 1, asked]
                 shifted = np.repeat(new[None, i, :n][:, :, asked], len(node), axis=0)
                 shifted[:, 0] += effect
-                mean[i, asked] += node[:, 2] @ base.law(shifted).mean()
+                mean[i, asked] += node[:, 2] @ law(shifted).mean()
     return mean
 
 
@@ -243,7 +244,7 @@ def laws_of_groups(
     that of a row (k, n).
     """
     Z, (place, known) = random_design(family, X), _places(data, labels)
-    effects = family.likelihood.effects
+    effects = family.likelihood.random_effects
     eta = family.predictors(theta, np.ascontiguousarray(X.T))
     L = factors(effects, theta, factor_index(family))
     if effects.within is not None:
@@ -270,7 +271,7 @@ def _of_nested(
 
     `moments` are those of the standardised effects of known parts.
     """
-    parts, within = Parts.of(family, data), family.likelihood.effects.within
+    parts, within = Parts.of(family, data), family.likelihood.random_effects.within
     assert within is not None
     at = parts.places(np.where(known, place, -1), X[:, within], within)
     of_group = np.searchsorted(parts.group, place)  # any part of the group
@@ -293,7 +294,7 @@ def effect_names(result: Fitted) -> list[str]:
 
 def effects_term(result: Fitted) -> str:
     """The effects as lme4 writes them, such as ``(1 + time | id)``."""
-    names, effects = effect_names(result), result.family.likelihood.effects
+    names, effects = effect_names(result), result.family.likelihood.random_effects
     if effects.within is not None:
         part, group = names
         return f"(1 | {part if part.startswith(f'{group}/') else f'{group}/{part}'})"
@@ -385,7 +386,11 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
     family, theta = result.family, np.asarray(result.theta)
-    effects, index, names = family.likelihood.effects, factor_index(family), effect_names(result)
+    effects, index, names = (
+        family.likelihood.random_effects,
+        factor_index(family),
+        effect_names(result),
+    )
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
     has_variance = "nu" in family.blocks
@@ -495,7 +500,7 @@ def random_effects(result: Fitted) -> pd.DataFrame:
     u, C = posterior_effects(family, result.theta, data)
     share = result._shares[grouping.order][grouping.begin].T[:, :, None]
     names, index = effect_names(result), pd.Index(grouping.names, name="group")
-    if family.likelihood.effects.within is not None:
+    if family.likelihood.random_effects.within is not None:
         parts = Parts.of(family, data)
         share = share[:, parts.group]
         group, part = (name.rpartition("/")[2] for name in (names[1], names[0]))
@@ -513,7 +518,7 @@ def random_effects(result: Fitted) -> pd.DataFrame:
 
 def _labels_of_parts(family: Family, data: Data, parts: Parts) -> list[Any]:
     """The label of each part; the value of its input where labels were not given."""
-    within = family.likelihood.effects.within
+    within = family.likelihood.random_effects.within
     codes = parts.rows.X[within, parts.first].tolist()
     if data.parts is None:
         return codes

@@ -98,7 +98,7 @@ class Criteria(Residuals):
         if self.family.likelihood.dtype is np.complex128:
             raise ValueError("responses of two columns have no R-squared")
         if self.reads_source:
-            total = float(self.source.totals.squares[-1, -1])
+            total = float(self.rows_elsewhere.totals.squares[-1, -1])
         else:
             y = np.asarray(self.rows.y, dtype=np.float64)
             total = float(self.weight @ (y - np.average(y, weights=self.weight)) ** 2)

@@ -18,7 +18,7 @@ from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import IntArray, Seed
 from moestat.base.validate import as_generator, draw_seed
 from moestat.estimation.data.data import Data
-from moestat.estimation.rows.block_rows import BlockRows, Reader
+from moestat.estimation.rows.block_rows import Reader
 from moestat.estimation.rows.blocks import Block
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Fit = TypeVar("Fit", bound="Fitted")
 
 def sample_data(result: Fitted) -> Data:
     """The sample of the rows of a fit to blocks, as the data of a fit."""
-    rows: BlockRows = result.source
+    rows = result.rows_elsewhere
     known, family = rows.totals, result.family
     sample = known.sample
     assert result.data is not None
@@ -66,7 +66,7 @@ def values_over_parts(
     """
     if not result.reads_source:
         return answer(result)
-    rows: BlockRows = result.source
+    rows = result.rows_elsewhere
     check_room(
         2 * FLOAT_BYTES * rows.totals.given * max(1, result.family.n_experts),
         f"{name}: values of {rows.totals.given:,} rows",
@@ -95,7 +95,7 @@ def sum_over_parts(result: Fitted, name: str, answer: Callable[[Any], float]) ->
     """The sum over all parts of a number of each."""
     if not result.reads_source:
         return answer(result)
-    rows: BlockRows = result.source
+    rows = result.rows_elsewhere
     work = partial(_answered, replace(result, source=None), rows.reader, answer, None)
     with _raise_refusals():
         return float(rows.sum_blocks(partial(_first, work), name))

@@ -124,7 +124,7 @@ def held_out_on_source(result: MoEResults, folds: int, seed: int) -> float:
     The fits start at the estimate from all rows and share their passes.
     """
     inner = inner_fit(result, mode=True, passes=True)
-    rows: BlockRows = result.source
+    rows = result.rows_elsewhere
     assert isinstance(inner.data, BlockRows)
     family = inner.family
     training = [Draw("training", (seed, fold), folds) for fold in range(folds)]
