@@ -5,6 +5,7 @@
     python benchmarks/regular.py experts [--sets 20] [--minutes 20]
     python benchmarks/regular.py coverage [--sets 40] [--minutes 20]
     python benchmarks/regular.py orders [--sets 20] [--minutes 20]
+    python benchmarks/regular.py slopes [--sets 12] [--minutes 20]
     python benchmarks/regular.py page
 
 `fresh` draws problems as calibration.py does, from number 3000 on, which no constant was chosen on,
@@ -14,7 +15,9 @@ search.py with half of the rows held out.  `experts` counts how often BIC and IC
 of experts.  `coverage` counts how often 95% intervals of the conditional mean, which do not depend
 on the order of experts, have the truth at 20 places of each of some truths.  `orders` fits problems
 with three seeds, with two other orders of the rows, and with inputs in other units, and takes the
-largest difference of the log-likelihoods.  Each adds lines to results/regular.jsonl; `page` writes
+largest difference of the log-likelihoods.  `slopes` takes the squared Hellinger distance of the
+fitted conditional density from a truth of two normal lines, fitted with two and with three experts
+to 100 up to 31,623 rows.  Each adds lines to results/regular.jsonl; `page` writes
 results/regular.md.
 """
 
@@ -245,6 +248,55 @@ def orders(sets: int) -> Iterator[dict[str, Any]]:
         }
 
 
+SIZES = 100, 316, 1_000, 3_162, 10_000, 31_623
+"""Numbers of rows of `slopes`."""
+
+
+def slopes(sets: int) -> Iterator[dict[str, Any]]:
+    """Squared Hellinger distances from a truth, by the number of rows."""
+    true = moestat.family("gaussian", gate="softmax", n_experts=2)
+    blocks = {"beta0": [0.3, 0.0], "beta1": [2.0, 0.0], "a": [1.0, -1.0], "b": [0.5, -0.5]}
+    theta = true.pack({**blocks, "nu": [0.25, 0.5]})
+    x, y = np.meshgrid(np.linspace(-2.0, 2.0, 41), np.linspace(-8.0, 8.0, 801), indexing="ij")
+    inputs, step = x.reshape(-1, 1), 16.0 / 800.0
+    known = true.log_density(theta, inputs, y.ravel())
+    for replicate in range(sets):
+        for n in SIZES:
+            design = moestat.Uniform(-2.0, 2.0)
+            X, response = moestat.sample(true, theta, n, rng=[replicate, n], design=design)
+            for k in (2, 3):
+                family, losses = true.with_experts(k), dict[str, float]()
+                for name, options in CALLS.items():
+                    found = moestat.fit(family, X, response, rng=0, threads=1, **options)
+                    fitted = family.log_density(found.theta, inputs, y.ravel())
+                    shared = np.exp(0.5 * (known + fitted)).reshape(x.shape).sum(axis=1) * step
+                    losses[name] = float(np.mean(1.0 - shared))
+                yield {"what": "slopes", "n": n, "k": k, "replicate": replicate, "losses": losses}
+
+
+def slope_of(lines: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """The log-log slope of mean losses against rows, and its standard error by replicates."""
+    ids = sorted({line["replicate"] for line in lines})
+    table = np.array(
+        [
+            [
+                one["losses"][name]
+                for n in SIZES
+                for one in lines
+                if (one["replicate"], one["n"]) == (i, n)
+            ]
+            for i in ids
+        ]
+    )
+
+    def of(rows: np.ndarray) -> float:
+        return float(np.polyfit(np.log(SIZES), np.log(rows.mean(axis=0)), 1)[0])
+
+    rng = np.random.default_rng(0)
+    again = [of(table[rng.integers(len(ids), size=len(ids))]) for _ in range(200)]
+    return of(table), float(np.std(again))
+
+
 def summary_rows(lines: list[dict[str, Any]]) -> list[str]:
     """How the calls compare with the highest maximum on new rows."""
     found = []
@@ -327,6 +379,29 @@ def page(lines: list[dict[str, Any]]) -> str:
             )
             shares = f"{inside:.1%} | {none:.1%} | {inside / (1.0 - none):.1%} | {ended:.0%}"
             text.append(f"| {name} | {shares} |")
+    some = [line for line in lines if line["what"] == "slopes"]
+    counts = np.bincount([line["replicate"] for line in some])
+    some = [line for line in some if counts[line["replicate"]] == 2 * len(SIZES)]
+    if some:
+        text += ["", "## The loss by the number of rows", ""]
+        text += [
+            "Mean squared Hellinger distance of the conditional density from a truth of two normal"
+            f" lines, {len(some) // (2 * len(SIZES))} data sets of each size; slope of its"
+            " logarithm against that of the number of rows, with a bootstrap standard error."
+            " Theory has -1, with a logarithm of n for three experts.",
+            "",
+            f"| experts | estimate | {' | '.join(f'n = {n:,}' for n in SIZES)} | slope |",
+            f"|---|---|{'---|' * len(SIZES)}---|",
+        ]
+        for k in (2, 3):
+            own = [line for line in some if line["k"] == k]
+            for name in CALLS:
+                means = [
+                    np.mean([line["losses"][name] for line in own if line["n"] == n]) for n in SIZES
+                ]
+                slope, error = slope_of(own, name)
+                cells = " | ".join(f"{mean:.2g}" for mean in means)
+                text.append(f"| {k} | {name} | {cells} | {slope:.2f} ({error:.2f}) |")
     some = [line for line in lines if line["what"] == "orders"]
     if some:
         text += ["", "## Seeds, orders of rows, units", ""]
@@ -357,7 +432,7 @@ def main() -> None:
     """Run a command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "command", choices=("fresh", "real", "experts", "coverage", "orders", "page")
+        "command", choices=("fresh", "real", "experts", "coverage", "orders", "slopes", "page")
     )
     parser.add_argument("--first", type=int, default=3000)
     parser.add_argument("--problems", type=int, default=150)
@@ -378,6 +453,7 @@ def main() -> None:
         "experts": lambda: experts(given.sets),
         "coverage": lambda: coverage(given.sets),
         "orders": lambda: orders(given.sets),
+        "slopes": lambda: slopes(given.sets),
     }
     warnings.simplefilter("ignore", MoEWarning)
     until = time.monotonic() + 60.0 * given.minutes
