@@ -32,6 +32,8 @@ READERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 """What takes a column of the rows of a fit: rows have labels, and may be those left out, too."""
 
+SURVEYS = ("clusters of a survey", "strata")
+
 
 @law
 def columns_of_rows_are_read_by_labels(case: Case) -> Iterator[Cell]:
@@ -53,6 +55,9 @@ def columns_of_rows_are_read_by_labels(case: Case) -> Iterator[Cell]:
             yield Cell(question, FAILS if foreign else REFUSED, str(foreign or refusal))
             continue
         for how, given in others.items():
+            if question in SURVEYS:
+                # Rows that were left out are in the design, unless they have no label.
+                given = given.where(given.index.isin(used.index))
             found, refusal, foreign = asked(lambda call=call, g=given: call(case.result, g))
             if refusal and how != "all rows":
                 told = "index" in refusal
