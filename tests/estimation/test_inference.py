@@ -507,7 +507,7 @@ def test_a_sandwich_has_no_negative_variance():
     """Two scores that cancel, as those of a gate with a tiny temperature; the sum was negative."""
     determined = np.array([[1.0, 0.0], [1.0, 1.0]]) / np.sqrt(2.0)
     inner = SimpleNamespace(
-        known=SimpleNamespace(determined=determined), outward_matrix=lambda matrix: matrix
+        identified=SimpleNamespace(determined=determined), outward_matrix=lambda matrix: matrix
     )
     product, negative = determined @ determined.T, 0
     for seed in range(20):
