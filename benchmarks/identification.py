@@ -103,7 +103,7 @@ def errors() -> Iterator[Row]:
     ends = frame[["mean_ci_lower", "mean_ci_upper"]].to_numpy()[1]
     yield "its mean's interval, 30 zeros", "[0, 0]", "0, 0.0640", digits(ends)
     wide = moestat.fit("poisson", np.eye(2)[level.astype(int)], y, n_experts=1, rng=0)
-    contrast = wide.t_test("a[0,1] - a[0,0] = 0; b[0] + a[0,0] = 0")
+    contrast = wide.t_test("a[1,1] - a[1,0] = 0; b[1] + a[1,0] = 0")
     yield (
         "both levels coded: errors of contrast, mean",
         "finite, .1021",
@@ -123,7 +123,7 @@ def errors() -> Iterator[Row]:
     resampled = []
     for Z in (X[:, :3], X):
         own = moestat.fit("gaussian", Z, y, rng=0)
-        at = own.param_names.index("a[0,0]")
+        at = own.param_names.index("a[1,0]")
         resampled.append(digits(moestat.bootstrap(own, 40, rng=0).bse[[at, at + 1]]))
     right = resampled[0].split(",")[0] + ", nan"
     yield (
@@ -185,15 +185,15 @@ def ended() -> Iterator[Row]:
             LINE,
             (LINE > 0).astype(int),
             1,
-            "a[0,0,0]",
+            "a[1,0,0]",
             "1,987, no end",
             "-inf, -6.4247",
         ),
-        ("multinomial", LINE, three, 1, "a[0,0,0]", "-1273, -1008", "-inf, -32.0310"),
-        ("ordinal", LINE, three, 1, "b[0]", "13.48, 1700", "13.4844, inf"),
-        ("poisson", x, zeros, 2, "b[1]", "94,092, no end", "-inf, finite"),
-        ("negative-binomial", x, rng.binomial(6, 0.5 + 0.1 * x), 1, "log phi[0]", "error", "-inf"),
-        ("student-t", x, x + rng.uniform(-1, 1, 400), 1, "log dof[0]", "error", "inf"),
+        ("multinomial", LINE, three, 1, "a[1,0,0]", "-1273, -1008", "-inf, -32.0310"),
+        ("ordinal", LINE, three, 1, "b[1]", "13.48, 1700", "13.4844, inf"),
+        ("poisson", x, zeros, 2, "b[2]", "94,092, no end", "-inf, finite"),
+        ("negative-binomial", x, rng.binomial(6, 0.5 + 0.1 * x), 1, "log phi[1]", "error", "-inf"),
+        ("student-t", x, x + rng.uniform(-1, 1, 400), 1, "log dof[1]", "error", "inf"),
     ]
     profiles.minimise = counted
     try:

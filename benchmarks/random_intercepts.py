@@ -126,7 +126,7 @@ def forty() -> list[str]:
     lines, differences = list[str](), list[float]()
     for number, (table, name, sd) in sets.items():
         fit, seconds, said = ours(table, name)
-        own = np.array([fit.params[key] for key in ("b[0]", "a[0,x]", "l[0,0]")])
+        own = np.array([fit.params[key] for key in ("b[1]", "a[1,x]", "l[1,0]")])
         differences.append(abs(height(table, name, own) - fit.llf))
         llf, *theirs, other_seconds, content = other[number]
         at_theirs = height(table, name, np.array(theirs))

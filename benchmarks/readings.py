@@ -110,7 +110,7 @@ def notebook(n: int, folder: Path, picture: Path | None, selects: bool) -> list[
     result = steps.take("fit", lambda: moestat.fit_formula(_FORMULA, source, **options))
     print(result)
     print(f"{result.n_groups:.0f} households; BIC {result.bic:.0f}")
-    print(result.tidy().loc[:, ["part", "expert", "term", "estimate", "error"]].round(4))
+    print(result.tidy().loc[:, ["part", "expert", "term", "estimate", "std_error"]].round(4))
     print(steps.take("explain", result.explain))
     robust = steps.take("robust errors", lambda: result.get_robustcov_results("cluster"))
     errors = {"estimate": result.params, "error": result.bse, "robust": robust.bse}

@@ -40,7 +40,7 @@ def regular(seed: int, fits: int = 40) -> dict[str, Any]:
         blocks["nu"] = [0.1, 0.2]
     truth = family.pack(blocks)
     error = 0.08 if name == "gaussian" else 0.12
-    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]")
+    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[1,0]")
     found = []
     for k in range(fits):
         X, y = moestat.sample(family, truth, n=need.n, rng=1000 * seed + k, design=DESIGN)
@@ -67,8 +67,8 @@ def merging(seed: int, fits: int = 400) -> dict[str, Any]:
         {name: np.subtract(v, v[-1]) if name == "beta1" else v for name, v in blocks.items()}
     )
     error = 0.3
-    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[0,0]", rng=seed)
-    row = np.array([name == "a[0,0]" for name in family.param_names], dtype=float)
+    need = moestat.required_n(family, truth, DESIGN, error=error, what="a[1,0]", rng=seed)
+    row = np.array([name == "a[1,0]" for name in family.param_names], dtype=float)
     merged = Merged(family, truth, equal_experts(family, truth), row, DESIGN, fits)
     factors = np.array([0.5, 1.0, 2.0])
     squares = [merged.squares(need.n * factor, rng) for factor in factors]
@@ -114,7 +114,7 @@ if __name__ == "__main__":
         record = json.loads(path.read_text("utf-8"))
         record["merging"] = [row for row in record["merging"] if row.get("truth") not in alone]
     parts: Any = (
-        ("curves", curve, () if alone else ("a[0,0]", "b[0]")),
+        ("curves", curve, () if alone else ("a[1,0]", "b[1]")),
         ("regular", regular, () if alone else range(20)),
         ("merging", merging, alone or range(10)),
     )

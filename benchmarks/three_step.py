@@ -80,7 +80,7 @@ def labelled(fit: Any, who: np.ndarray, k: int) -> Any:
 
     table = np.zeros((k, k))
     np.add.at(table, who, np.asarray(fit.responsibilities))
-    return fit.relabel(linear_sum_assignment(-table)[1].tolist())
+    return fit.relabel((1 + linear_sum_assignment(-table)[1]).tolist())
 
 
 def naive(z: np.ndarray, age: np.ndarray, own: np.ndarray, k: int) -> Iterator[tuple[str, Any]]:
@@ -114,7 +114,7 @@ def estimates(draw: Any, seed: int) -> Iterator[tuple[str, str, Any, Any, Any]]:
         value, error = (s[1, "age"] for s in (found.params, found.bse))
         yield "slope", method, np.array([value]), np.array([error]), truth["slope"]
     one = labelled(moestat.fit_formula(formula.format("age"), table, family, **options), who, k)
-    at = one.param_names.index("beta1[0,age]")
+    at = one.param_names.index("beta1[1,age]")
     yield "slope", "one step", one.theta[[at]], one.theta_bse[[at]], truth["slope"]
 
 

@@ -57,7 +57,7 @@ MODELS = [
         _NESTED + _GATE.format("RDS"),
         "Patents ~ lgRD | RDS",
         "poisson",
-        {"equal": {"a": [[0, 1]]}},
+        {"equal": {"a": [[1, 2]]}},
     ),
     (
         "betablocker",

@@ -35,7 +35,7 @@ print(logLik(theirs), digits = 7)
 cat("\n## back\n")
 print(fit$llf, digits = 7)
 table <- to_r(fit$tidy())
-print(table[table$part == "expert", c("expert", "term", "estimate", "error")], digits = 4)
+print(table[table$part == "expert", c("expert", "term", "estimate", "std_error")], digits = 4)
 shares <- as.matrix(to_r(import("pandas")$DataFrame(fit$responsibilities)))
 print(head(shares, 2), digits = 3)
 cat("same cluster in",

@@ -353,7 +353,7 @@ def test_families_and_results_survive_every_way_to_store_them(kind, tmp_path):
     family = make(kind, 3, 2, 3)
     n_params = family.n_params
     certificate = Certificate(
-        "converged", True, 1e-9, 1e-8, (3, 0, 0), np.inf, ("a[0,1]",), 7, 9.5, 0.1, "split 0",
+        "converged", True, 1e-9, 1e-8, (3, 0, 0), np.inf, ("a[1,1]",), 7, 9.5, 0.1, "split 0",
         2, 1, 0.5, (1,), 1,
     )  # fmt: skip
     information = rng.normal(size=(n_params, n_params))

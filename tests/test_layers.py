@@ -135,6 +135,7 @@ SWEEP = [
 
 
 ESTIMATION = [
+    {"columns"},
     {"rules", "progress", "tables", "storage"},
     {"reading"},
     {"data"},

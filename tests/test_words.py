@@ -169,7 +169,7 @@ def test_messages_have_plain_words():
 def test_the_list_finds_what_it_is_for():
     before = (
         "These parameters have no error. The law is normal, and the chance small; "
-        "beta1[0,x] grows without end."
+        "beta1[1,x] grows without end."
     )
     assert len(found_in(before)) >= 4
     assert found_in("The limit law has a page; `law` is a key.") == []

@@ -279,6 +279,12 @@ _ELSEWHERE = {
     "lm": "gaussian",
     "probit": "binomial",
     "cloglog": "binomial",
+    "binary": "binomial",
+    "tobit": "gaussian",
+    "anova": "gaussian",
+    "loglinear": "poisson",
+    "count": "poisson",
+    "survival": "weibull",
 }
 """Names in other packages -> names of the same arguments in this one, and of the likelihood whose
 options are meant.  Names with one meaning are the `aliases` of a registry."""

@@ -16,10 +16,12 @@ from moestat.base.memory import MEBIBYTE
 from moestat.base.registry import UnknownNameError
 from moestat.base.validate import as_path
 from moestat.model.family import Family, from_table
+from moestat.model.numbering import from_1
 
 __all__ = ["MAX_BYTES", "read_record", "write_record"]
 
-_FORMAT = "moestat record 1"
+_FORMAT, _OLD_FORMAT = "moestat record 2", "moestat record 1"
+"""The present format, and that of version 0.2, whose names of parameters count experts from 0."""
 
 MAX_BYTES = 1024 * MEBIBYTE
 """Size of a record in memory, 1 GiB, beyond which a file is not unpacked unless one asks for it: a
@@ -77,8 +79,10 @@ def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_
         with np.load(path, allow_pickle=False) as archive:
             arrays = dict(archive)
         head = json.loads(str(arrays.pop("head")))
-        if head["format"] != _FORMAT:
+        if head["format"] not in (_FORMAT, _OLD_FORMAT):
             raise ValueError(f"its format is {head['format']!r}, not {_FORMAT!r}")
+        if head["format"] == _OLD_FORMAT:
+            _number_from_1(head["record"])
         return _restore(head["record"], arrays, {cls.__name__: cls for cls in classes})
     except UnknownNameError as error:
         raise ValueError(
@@ -87,6 +91,19 @@ def read_record(path: str | Path, classes: Sequence[type], max_bytes: int = MAX_
         ) from None
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} does not hold a record of moestat: {error}") from None
+
+
+def _number_from_1(value: Any) -> None:
+    """Names of parameters on a bound in a record of the older format, with experts from 1."""
+    if not isinstance(value, dict):
+        return
+    if value.get("class") == "Certificate":
+        fields_of = value["fields"]
+        fields_of["active"] = {"tuple": [*map(from_1, fields_of["active"]["tuple"])]}
+        return
+    for part in value.values():
+        for each in part if isinstance(part, list) else [part]:
+            _number_from_1(each)
 
 
 def _restore(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:

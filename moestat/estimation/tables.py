@@ -192,7 +192,9 @@ def labelled(
         return pd.Series(values[reported], index=index)
     if columns is None:
         return pd.DataFrame(values[np.ix_(reported, reported)], index=index, columns=index)
-    return pd.DataFrame(values[reported], index=index, columns=columns)
+    from moestat.estimation.columns import EstimateTable
+
+    return EstimateTable(values[reported], index=index, columns=columns)
 
 
 def _aligned(rows: Sequence[Sequence[str]], gap: str) -> list[str]:

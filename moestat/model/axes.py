@@ -128,16 +128,15 @@ def family(
     equal : str, iterable of str, or mapping, optional
         Blocks whose parameters are equal for all experts: ``equal="nu"`` gives one common variance,
         ``equal=["a"]`` common slopes.  A table of blocks lists the sets of experts whose
-        coefficients are equal: ``{"a": [[0, 1]]}`` for all inputs, ``{"a": [{"inputs": [1],
-        "experts": [0, 1]}]}`` for some inputs.  In `moestat.fit` inputs may be given by name:
+        coefficients are equal: ``{"a": [[1, 2]]}`` for all inputs, ``{"a": [{"inputs": [0],
+        "experts": [1, 2]}]}`` for some inputs.  In `moestat.fit` inputs may be given by name:
         ``{"a": [["x1", "x2"]]}`` makes the slopes of x1 equal for all experts, and likewise the
         slopes of x2.  If the slopes of a gate are equal, they equal those of the reference, which
         are 0, and the gate is constant.
     fixed : mapping, optional
-        Known values of coefficients by block: ``{"b": 0}`` for all experts, ``{"b": {0: 2.0}}`` for
-        expert 0, ``{"a": {(0, 1): 1.0}}`` for expert 0 and input 1, and in `moestat.fit`
-        ``{"a": {"x1": 0}}`` for an input by name.  Experts are numbered from 0, as in the names of
-        parameters.
+        Known values of coefficients by block: ``{"b": 0}`` for all experts, ``{"b": {1: 2.0}}`` for
+        expert 1, ``{"a": {(1, 0): 1.0}}`` for expert 1 and the input in column 0 of X, and in
+        `moestat.fit` ``{"a": {"x1": 0}}`` for an input by name.
 
     Returns
     -------
@@ -162,7 +161,7 @@ def family(
 
     >>> F = family("gaussian", gate="softmax", n_features=2, gate_inputs=[1], expert_inputs=[0])
     >>> [name for j, name in enumerate(F.param_names) if F.lower[j] < F.upper[j]][:4]
-    ['beta0[0]', 'beta1[0,1]', 'b[0]', 'a[0,0]']
+    ['beta0[1]', 'beta1[1,1]', 'b[1]', 'a[1,0]']
 
     This family is a regression function with raw sigmoid gates of quadratic scores:
 
@@ -317,7 +316,7 @@ def _of_readers(unconstrained: Family, constraints: list[Constraint]) -> list[Co
             i = min(lost)
             name = unconstrained.likelihood.choices.names[i]
             raise ValueError(
-                f"equal, fixed: expert {i} (from 0), {name!r}, has no parameter {one.block!r}"
+                f"equal, fixed: expert {i + 1}, {name!r}, has no parameter {one.block!r}"
             )
         alike = len(readers) == unconstrained.n_experts
         restricted.append(

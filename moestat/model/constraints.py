@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.model.numbering import numbers_from_0
 
 __all__ = [
     "Constraint",
@@ -18,6 +19,7 @@ __all__ = [
     "averaged",
     "constraint_of",
     "equal_of",
+    "experts_in_fixed",
     "fixed_of",
     "joined",
     "named",
@@ -80,9 +82,10 @@ def equal_of(
 ) -> list[Constraint]:
     """What ``equal=`` says of blocks: sets of experts, or of inputs, with equal coefficients.
 
-    `known` has the number of inputs of each block, None without any.
+    Experts are numbered from 1.  `known` has the number of inputs of each block, None without any.
     """
     constraints: list[Constraint] = []
+    first = 0 if numbers_from_0("equal", _experts_in_sets(given)) else 1
     for block, sets in given.items():
         d = _inputs_of("equal", block, known)
         listed: list[object] = [{}] if sets is True else _sets(block, sets)
@@ -93,7 +96,7 @@ def equal_of(
                     f"equal: a set may have the keys inputs and experts; got {', '.join(extra)}"
                 )
             inputs = _numbers("equal", block, "inputs", table.get("inputs"), d)
-            experts = _numbers("equal", block, "experts", table.get("experts"), k)
+            experts = _numbers("equal", block, "experts", table.get("experts"), k, first)
             if experts is not None and len(experts) < 2:
                 raise ValueError(
                     f"equal: {block!r} of one expert cannot be equal to another; give at least two"
@@ -108,9 +111,11 @@ def fixed_of(
 ) -> list[Constraint]:
     """What ``fixed=`` says of blocks: values of coefficients.
 
-    A number for all, or a table of numbers by expert or by expert and input, None for all of them.
+    A number for all, or a table of numbers by expert, from 1, or by expert and input, None for all
+    of them.
     """
     constraints: list[Constraint] = []
+    first = 0 if numbers_from_0("fixed", experts_in_fixed(given)) else 1
     for block, values in given.items():
         d = _inputs_of("fixed", block, known)
         table: Mapping[Any, Any] = values if is_mapping(values) else {(None, None): values}
@@ -125,7 +130,8 @@ def fixed_of(
                 )
             expert, f = pair
             inputs = _numbers("fixed", block, "inputs", None if f is None else [f], d)
-            experts = _numbers("fixed", block, "experts", None if expert is None else [expert], k)
+            alone = None if expert is None else [expert]
+            experts = _numbers("fixed", block, "experts", alone, k, first)
             constraints.append(Constraint(block, inputs, experts, float(value)))
     return constraints
 
@@ -134,8 +140,8 @@ def _sets(block: str, sets: object) -> list[object]:
     entries: list[object] = list(sets) if is_sequence(sets) else []
     if not entries or not all(isinstance(entry, (list, tuple, set, Mapping)) for entry in entries):
         raise ValueError(
-            f"equal: {block!r} takes True or a list of sets, such as [[0, 1]] of experts or"
-            f' [{{"inputs": ["x"], "experts": [0, 1]}}]; got {short(sets)}'
+            f"equal: {block!r} takes True or a list of sets, such as [[1, 2]] of experts or"
+            f' [{{"inputs": ["x"], "experts": [1, 2]}}]; got {short(sets)}'
         )
     return entries
 
@@ -147,18 +153,40 @@ def _inputs_of(what: str, block: str, known: Mapping[str, int | None]) -> int | 
 
 
 def _numbers(
-    what: str, block: str, kind: str, given: Iterable[Any] | None, count: int | None
+    what: str,
+    block: str,
+    kind: str,
+    given: Iterable[Any] | None,
+    count: int | None,
+    first: int = 0,
 ) -> tuple[int, ...] | None:
+    """Positions, from 0, of `count` things that are numbered from `first`."""
     if given is None:
         return None
     if count is None:
         raise ValueError(f"{what}: {block!r} has one coefficient per expert, and none of {kind}")
     values = sorted(given) if all(isinstance(v, (int, np.integer)) for v in given) else []
-    if not values or values[0] < 0 or values[-1] >= count:
+    if not values or values[0] < first or values[-1] >= count + first:
+        last = count + first - 1
         raise ValueError(
-            f"{what}: {kind} of {block!r} must be in 0..{count - 1}, got {short(list(given))}"
+            f"{what}: {kind} of {block!r} must be in {first}..{last}, got {short(list(given))}"
         )
-    return tuple(int(v) for v in values)
+    return tuple(int(v) - first for v in values)
+
+
+def experts_in_fixed(given: Mapping[str, object]) -> list[object]:
+    """Numbers of experts in what ``fixed=`` says."""
+    keys: list[Any] = [key for values in given.values() if is_mapping(values) for key in values]
+    return [key[0] if is_sequence(key) and key else key for key in keys]
+
+
+def _experts_in_sets(given: Mapping[str, object]) -> list[object]:
+    """Numbers of experts in what ``equal=`` says."""
+    entries: list[Any] = [one for sets in given.values() if is_sequence(sets) for one in sets]
+    experts: list[Any] = [one.get("experts") if is_mapping(one) else one for one in entries]
+    sequences = (list, tuple, set)
+    lists: list[Any] = [each for each in experts if isinstance(each, sequences)]
+    return [number for each in lists for number in each]
 
 
 def averaged(values: FloatArray, ties: Iterable[IntArray]) -> FloatArray:

@@ -278,7 +278,7 @@ class Family(ParameterLayout):
         >>> from moestat import family
         >>> F = family("gaussian", gate="softmax", n_experts=1, n_features=2).holding([1])
         >>> F.n_free_params, [F.param_names[j] for j in F.held_positions]
-        (3, ['beta1[0,1]', 'a[0,1]'])
+        (3, ['beta1[1,1]', 'a[1,1]'])
         """
         held = tuple(features)
         if any(not isinstance(f, Integral) or not 0 <= f < self.n_features for f in held):

@@ -18,6 +18,7 @@ from moestat.kernels.atom import Layout
 from moestat.kernels.records import Coefficients, Places
 from moestat.model.constraints import Constraint, averaged, joined
 from moestat.model.members import Channel, Expert, Gate, Likelihood
+from moestat.model.numbering import ExpertNames
 
 __all__ = ["ParameterLayout"]
 
@@ -434,12 +435,13 @@ class ParameterLayout:
 
     @cached_property
     def param_names(self) -> list[str]:
-        """One name per packed parameter, e.g. ``alpha[0,1]``: atom 0, input 1 (from 0)."""
-        names = [""] * self.n_params
+        """One name per packed parameter, e.g. ``alpha[1,0]``: expert 1, input in column 0 of X."""
+        names, labels = [""] * self.n_params, ExpertNames(self.n_experts).labels
         for name, positions in self.blocks.items():
             block = f"log {name}" if name in self.logged else name
             for indices, position in np.ndenumerate(positions):
-                at = ",".join(map(str, indices))
+                of_expert: list[str] = [labels[int(i)] for i in indices[:1]]
+                at = ",".join([*of_expert, *map(str, indices[1:])])
                 names[int(position)] = f"{block}[{at}]" if indices else block
         return names
 

@@ -63,7 +63,7 @@ _MORE = """
 >>> t = moestat.bootstrap_lrt(one, r, n_resamples=4, rng=0)
 >>> sel = moestat.select("gaussian", x, y, [1, 2], rng=0)
 >>> seln = moestat.select(family="gaussian", X=frame[["age"]], y=frame.pay, k=[1], rng=0)
->>> pr = moestat.profile(one, "a[0,0]")
+>>> pr = moestat.profile(one, "a[1,0]")
 >>> w = moestat.fit("gaussian", x, y, n_experts=2, sample_weight=np.ones(80), rng=0, n_starts=4,
 ...     time_limit=5.0, threads=1, compress=None, prior=None, groups=None, classes=None,
 ...     missing="raise", gate="softmax", expert="linear", bounds=None, gate_inputs=[0],
@@ -132,7 +132,7 @@ _MORE = """
 >>> hurdle = moestat.fit("hurdle-poisson", np.c_[x, x**0], counts, n_experts=1, rng=0,
 ...     offset=1)
 >>> p = hurdle.get_prediction(np.c_[x, x][:3])
->>> held = one.fit_constrained("a[0,0] = 1"), one.wald_test("a[0,0] = 1, b[0] = 0")
+>>> held = one.fit_constrained("a[1,0] = 1"), one.wald_test("a[1,0] = 1, b[1] = 0")
 >>> cov = held[0].cov_params()
 >>> ids = np.repeat(range(20), 4)
 >>> frame = frame.assign(w=1.0, id=ids)
@@ -145,7 +145,7 @@ _MORE = """
 >>> F = moestat.family("gaussian", n_experts=2, gate="softmax", gate_inputs=[0],
 ...     bounds={"a": [-9, 9]})
 >>> drawn = moestat.sample(F, F.pack(r.blocks), n=20, rng=0, design=moestat.Uniform(0, 1))
->>> need = moestat.required_n(r, what="a[0,0]", error=0.5)
+>>> need = moestat.required_n(r, what="a[1,0]", error=0.5)
 >>> close = need.error_at(1000)
 >>> from torch import nn
 >>> dense = smoe.DenseBlock(smoe.MLPExperts(1, 8, 4, 8))
@@ -169,7 +169,7 @@ _MORE = """
 >>> language = LanguageModel(Settings(task="language", method="hash", n_steps=2), n_tokens=7)
 >>> with sweep.open_store("more.sqlite") as store:
 ...     curves = sweep.summarise(store)
->>> series = moestat.required_n(F, F.pack(r.blocks), moestat.Uniform(-1, 1), error=0.5, what="b[0]")
+>>> series = moestat.required_n(F, F.pack(r.blocks), moestat.Uniform(-1, 1), error=0.5, what="b[1]")
 """
 """Calls of what has no example of its own, or only with few of its arguments."""
 

@@ -100,7 +100,7 @@ def test_one_expert_is_the_maximum_of_scipys_likelihood(litters):
     fit = moestat.fit_formula("cbind(s, n - s) ~ x", litters, "beta-binomial", n_experts=1, rng=0)
     assert fit.certificate.certified
     assert fit.llf == pytest.approx(-best.fun, abs=1e-6)
-    assert np.allclose(fit.params[["b[0]", "a[0,x]", "log phi[0]"]], best.x, atol=1e-4)
+    assert np.allclose(fit.params[["b[1]", "a[1,x]", "log phi[1]"]], best.x, atol=1e-4)
     # Overdispersed counts are not binomial, and the probability integral transform says so.
     simple = moestat.fit_formula("cbind(s, n - s) ~ x", litters, "binomial", n_experts=1, rng=0)
     assert fit.llf > simple.llf + 50
@@ -116,7 +116,7 @@ def test_two_experts_predict_and_simulate(litters):
     theta = fit.params.to_numpy()
     alone = np.array([fit.blocks["phi"][i] for i in range(2)])
     mean = np.array([expit(fit.blocks["b"][i] + fit.blocks["a"][i, 0] * table.x) for i in range(2)])
-    weight = np.exp(np.append(theta[list(fit.params.index).index("beta0[0]")], 0.0))
+    weight = np.exp(np.append(theta[list(fit.params.index).index("beta0[1]")], 0.0))
     weight /= weight.sum()
     density = sum(
         w * betabinom.pmf(table.s, table.n, m / f, (1 - m) / f)

@@ -174,7 +174,7 @@ def test_what_needs_the_rows_says_that_they_are_not_there(rows):
     assert np.isfinite(result.predict(X[:3])).all()
     for call in (
         lambda: result.simulate(),
-        lambda: result.profile("b[0]"),
+        lambda: result.profile("b[1]"),
     ):
         with pytest.raises(ValueError, match="without the data"):
             call()

@@ -63,7 +63,7 @@ def test_derivatives_are_those_of_plain_numpy(experts):
 def line(F, theta, i, x):
     """The mean of expert i, from its coefficients by name."""
     value = dict(zip(F.param_names, theta, strict=True))
-    return value[f"b[{i}]"] + value[f"a[{i},0]"] * x
+    return value[f"b[{i + 1}]"] + value[f"a[{i + 1},0]"] * x
 
 
 def test_the_density_is_that_of_scipys_distributions():
@@ -73,11 +73,11 @@ def test_the_density_is_that_of_scipys_distributions():
     X, y = moestat.sample(F, theta, 300, rng=1, design=moestat.Uniform(-1, 1))
     y[:3] = -6.0, 7.0, 9.0  # both ends of the noise, and beyond
     x = X[:, 0]
-    scores = np.array([value[f"beta0[{i}]"] + value[f"beta1[{i},0]"] * x for i in range(3)])
+    scores = np.array([value[f"beta0[{i + 1}]"] + value[f"beta1[{i + 1},0]"] * x for i in range(3)])
     parts = [
-        stats.norm.logpdf(y, line(F, theta, 0, x), np.exp(0.5 * value["log nu[0]"])),
+        stats.norm.logpdf(y, line(F, theta, 0, x), np.exp(0.5 * value["log nu[1]"])),
         stats.t.logpdf(
-            y, np.exp(value["log dof[1]"]), line(F, theta, 1, x), np.exp(0.5 * value["log nu[1]"])
+            y, np.exp(value["log dof[2]"]), line(F, theta, 1, x), np.exp(0.5 * value["log nu[2]"])
         ),
         stats.uniform.logpdf(y, -6.0, 13.0),
     ]
@@ -170,7 +170,7 @@ def test_the_order_of_the_list_is_that_of_the_experts(cloud):
         found = {e.term.symbol: e.estimate for e in own if e.term.part == "expert"}
         assert found == pytest.approx(told)
     with pytest.raises(ValueError, match="likelihoods, so their order is fixed"):
-        fit.relabel([1, 0, 2])
+        fit.relabel([2, 1, 3])
 
 
 def test_units_and_weights_do_not_change_the_fit(cloud):
@@ -188,10 +188,10 @@ def test_units_and_weights_do_not_change_the_fit(cloud):
 def test_predictions_are_those_of_the_mixture(cloud):
     fit = moestat.fit_formula(FORMULA, cloud, WITH_NOISE, rng=0)
     value, rows = fit.params, cloud.iloc[:40]
-    scores = np.array([value["beta0[0]"], value["beta0[1]"], 0.0])
+    scores = np.array([value["beta0[1]"], value["beta0[2]"], 0.0])
     pi = np.exp(scores - logsumexp(scores))
-    means = np.array([value[f"b[{i}]"] + value[f"a[{i},x]"] * rows.x for i in range(2)])
-    sd = np.exp(0.5 * value[["log nu[0]", "log nu[1]"]].to_numpy())
+    means = np.array([value[f"b[{i + 1}]"] + value[f"a[{i + 1},x]"] * rows.x for i in range(2)])
+    sd = np.exp(0.5 * value[["log nu[1]", "log nu[2]"]].to_numpy())
     low, high = cloud.y.min(), cloud.y.max()
     mean = pi[:2] @ means + pi[2] * (low + high) / 2
     assert np.allclose(fit.predict(rows), mean)
@@ -226,7 +226,7 @@ def test_counts_beside_a_point_mass_are_statsmodels_zero_inflated_ones(zeros):
     other = sm.ZeroInflatedPoisson(zeros.y, Z, Z).fit(method="bfgs", maxiter=500, disp=0, gtol=1e-8)
     assert fit.certificate.certified
     assert fit.llf == pytest.approx(other.llf, abs=1e-6)
-    names = ["beta0[0]", "beta1[0,x]", "b[1]", "a[1,x]"]
+    names = ["beta0[1]", "beta1[1,x]", "b[2]", "a[2,x]"]
     assert np.allclose(fit.params[names], other.params, atol=1e-3)
     assert np.allclose(fit.predict(zeros), other.predict(), rtol=1e-3)
     assert fit.identified.rank == 4
@@ -236,13 +236,13 @@ def test_counts_beside_a_point_mass_are_statsmodels_zero_inflated_ones(zeros):
 
 def test_constraints_are_of_the_experts_that_have_the_parameter(cloud):
     fit = moestat.fit_formula(FORMULA, cloud, WITH_NOISE, equal=["nu", "a"], rng=0)
-    assert fit.params["log nu[0]"] == fit.params["log nu[1]"]
-    assert fit.params["a[0,x]"] == fit.params["a[1,x]"]
+    assert fit.params["log nu[1]"] == fit.params["log nu[2]"]
+    assert fit.params["a[1,x]"] == fit.params["a[2,x]"]
     assert fit.identified.rank == 6
-    known = moestat.fit_formula(FORMULA, cloud, WITH_NOISE, fixed={"a": {(0, "x"): 0.5}}, rng=0)
-    assert known.params["a[0,x]"] == 0.5
-    with pytest.raises(ValueError, match=r"expert 2 .from 0., 'uniform', has no parameter 'nu'"):
-        moestat.fit_formula(FORMULA, cloud, WITH_NOISE, fixed={"nu": {2: 1.0}}, rng=0)
+    known = moestat.fit_formula(FORMULA, cloud, WITH_NOISE, fixed={"a": {(1, "x"): 0.5}}, rng=0)
+    assert known.params["a[1,x]"] == 0.5
+    with pytest.raises(ValueError, match=r"expert 3, 'uniform', has no parameter 'nu'"):
+        moestat.fit_formula(FORMULA, cloud, WITH_NOISE, fixed={"nu": {3: 1.0}}, rng=0)
 
 
 def test_experts_keep_their_likelihoods_in_a_bootstrap(cloud):
@@ -251,8 +251,8 @@ def test_experts_keep_their_likelihoods_in_a_bootstrap(cloud):
     )
     drawn = fit.bootstrap(8, rng=0).replicates
     names = fit.param_names
-    assert np.ptp(drawn[:, names.index("low[2]")]) == 0.0
-    near = np.abs(drawn - fit.theta)[:, [names.index("b[0]"), names.index("b[1]")]]
+    assert np.ptp(drawn[:, names.index("low[3]")]) == 0.0
+    near = np.abs(drawn - fit.theta)[:, [names.index("b[1]"), names.index("b[2]")]]
     assert near.max() < 1.0
 
 

@@ -39,7 +39,7 @@ def test_equal_slopes_are_one_estimate_with_one_error(lines):
 def test_estimates_and_errors_are_those_of_constraints_imposed_afterwards(lines):
     """`fit_constrained` climbs from the free fit, along the same constraints, by other code."""
     free = fit(lines, gate_inputs=[])
-    text = "a[0,x] = a[1,x], a[1,x] = a[2,x], a[0,z] = a[1,z], a[1,z] = a[2,z]"
+    text = "a[1,x] = a[2,x], a[2,x] = a[3,x], a[1,z] = a[2,z], a[2,z] = a[3,z]"
     after = free.fit_constrained(text)
     result = fit(lines, gate_inputs=[], equal="a")
     assert result.llf == pytest.approx(after.llf, abs=1e-7)
@@ -69,18 +69,18 @@ def test_other_solvers_keep_the_constraints(lines, solver):
 
 def test_labels_are_those_of_the_user(lines):
     """Known intercepts stay with their experts, in units in which the fit does not run."""
-    for values in ({0: 5.0, 1: -4.0}, {1: 5.0, 2: -4.0}):
+    for values in ({1: 5.0, 2: -4.0}, {2: 5.0, 3: -4.0}):
         result = fit(lines, fixed={"b": values}, gate_inputs=[])
         assert result.certificate.certified
         for expert, value in values.items():
-            assert result.blocks["b"][expert] == pytest.approx(value, rel=1e-12)
+            assert result.blocks["b"][expert - 1] == pytest.approx(value, rel=1e-12)
             assert result.params[f"b[{expert}]"] == pytest.approx(value, rel=1e-12)
         assert np.allclose(np.sort(result.blocks["b"]), [-4, 0, 5], atol=0.5)
 
 
 def test_sets_of_experts_are_nested(lines):
     common = fit(lines, equal=["a"], gate_inputs=[])
-    some = fit(lines, equal={"a": [[0, 2]]}, gate_inputs=[])
+    some = fit(lines, equal={"a": [[1, 3]]}, gate_inputs=[])
     free = fit(lines, gate_inputs=[])
     assert common.llf < some.llf < free.llf + 1e-9
     assert np.allclose(some.blocks["a"][0], some.blocks["a"][2])
@@ -98,14 +98,14 @@ def test_a_gate_of_equal_slopes_is_constant(lines):
 @pytest.mark.slow  # the laws ask this, too
 def test_fits_do_not_depend_on_units(lines):
     frame, y = lines
-    options = {"gate_inputs": [], "equal": {"a": [["x"]]}, "fixed": {"b": {0: 5.0}}}
+    options = {"gate_inputs": [], "equal": {"a": [["x"]]}, "fixed": {"b": {1: 5.0}}}
     one = fit(lines, **options)
-    options["fixed"] = {"b": {0: 1005.0}}
+    options["fixed"] = {"b": {1: 1005.0}}
     other = fit((frame, y + 1000.0), **options)
     assert other.llf == pytest.approx(one.llf, abs=1e-5)
-    options["fixed"] = {"nu": {1: 0.5}}
+    options["fixed"] = {"nu": {2: 0.5}}
     one = fit(lines, **options)
-    options["fixed"] = {"nu": {1: 0.5e-6}}
+    options["fixed"] = {"nu": {2: 0.5e-6}}
     other = fit((frame.assign(x=frame["x"] + 100.0), 1e-3 * y), **options)
     assert other.llf == pytest.approx(one.llf - 600 * np.log(1e-3), abs=1e-5)
     assert other.blocks["nu"][1] == pytest.approx(0.5e-6, rel=1e-12)
@@ -113,7 +113,7 @@ def test_fits_do_not_depend_on_units(lines):
 
 def test_results_are_whole(lines):
     frame, y = lines
-    options = {"gate_inputs": [], "equal": {"a": [[0, 1, 2]]}, "fixed": {"a": {"z": 0.0}}}
+    options = {"gate_inputs": [], "equal": {"a": [[1, 2, 3]]}, "fixed": {"a": {"z": 0.0}}}
     result = fit(lines, **options)
     resampled = result.bootstrap(40, rng=0)
     at = result.family.blocks["a"]
@@ -132,15 +132,15 @@ def test_results_are_whole(lines):
 def test_constraints_that_cannot_be_are_one_clear_error(lines):
     for options, match in (
         ({"equal": ["c"]}, "equal: unknown block 'c'; known: beta0, beta1, b, a, nu"),
-        ({"equal": {"a": [[0]]}}, "cannot be equal to another"),
-        ({"equal": {"a": [[0, 3]]}}, "experts of 'a' must be in 0..2"),
+        ({"equal": {"a": [[1]]}}, "cannot be equal to another"),
+        ({"equal": {"a": [[1, 4]]}}, "experts of 'a' must be in 1..3"),
         ({"equal": {"a": [["x", "w"]]}}, "unknown input 'w'; the inputs are x, z"),
         ({"equal": {"a": 3}}, "takes True or a list of sets"),
         ({"equal": {"b": [{"inputs": [0]}]}}, "'b' has one coefficient per expert"),
         ({"fixed": {"nu": -1.0}}, "values of 'nu' must be positive"),
-        ({"fixed": {"b": {0: "x"}}}, "values of 'b' must be numbers"),
-        ({"fixed": {"beta0": {2: 1.0}}}, "the last expert, the gate's reference, is 0"),
-        ({"equal": ["b"], "fixed": {"b": {0: 1.0, 1: 2.0}}}, "have several values: 1, 2"),
+        ({"fixed": {"b": {1: "x"}}}, "values of 'b' must be numbers"),
+        ({"fixed": {"beta0": {3: 1.0}}}, "the last expert, the gate's reference, is 0"),
+        ({"equal": ["b"], "fixed": {"b": {1: 1.0, 2: 2.0}}}, "have several values: 1, 2"),
     ):
         with pytest.raises(ValueError, match=match):
             fit(lines, **options)
@@ -151,7 +151,7 @@ def test_a_known_wide_expert_takes_the_noise():
     x, u = rng.normal(size=600), rng.random(600)
     y = np.where(u < 0.45, 2 + x, -2 - x) + 0.3 * rng.normal(size=600)
     y[u > 0.9] = rng.uniform(-20, 20, np.sum(u > 0.9))
-    known = {"a": {(0, 0): 0.0}, "b": {0: 0.0}, "nu": {0: 100.0}}
+    known = {"a": {(1, 0): 0.0}, "b": {1: 0.0}, "nu": {1: 100.0}}
     result = moestat.fit(
         "gaussian", x, y, n_experts=3, gate_inputs=[], fixed=known, n_starts=8, rng=0
     )
@@ -173,11 +173,11 @@ def test_equal_coefficients_are_one_parameter_of_informations():
     level = np.where(rng.random(n) < 0.5, 1 + frame.x, -1 - frame.x)
     frame["y"] = level + 0.1 * frame.z + 0.5 * rng.normal(size=n)
     fit = moestat.fit_formula("y ~ x + z | 1", frame, equal={"a": [["z"]]}, rng=0)
-    name, error = "a[0,z]", fit.get_robustcov_results("expected").bse["a[0,z]"]
+    name, error = "a[1,z]", fit.get_robustcov_results("expected").bse["a[1,z]"]
     assert moestat.required_n(fit, error=0.01, what=name).error_at(n) == pytest.approx(error)
     spectrum = moestat.information_spectrum(fit.family, fit.theta)
     assert spectrum.eigenvalues.size == fit.family.n_free_params == 8
-    known = fit.fit_constrained("a[0,z] = 0")
+    known = fit.fit_constrained("a[1,z] = 0")
     score = moestat.score_test(fit, known.theta, 1).statistic
     assert score == pytest.approx(known.lr_test.statistic, rel=0.1)
 

@@ -36,11 +36,11 @@ def test_names_of_statsmodels_have_its_values_for_one_expert(data):
     penalty = 2 * np.log(np.log(300)) * 4
     assert one.hqic == pytest.approx(penalty - 2 * ols.llf, abs=1e-6)
     assert one.icl == one.icl_map == one.bic
-    test = one.t_test("a[0,x] = 2, a[0,d] = a[0,x]")
+    test = one.t_test("a[1,x] = 2, a[1,d] = a[1,x]")
     theirs = ols.t_test("x = 2, d = x")
     np.testing.assert_allclose(test.effect, [ols.params["x"], ols.params["d"] - ols.params["x"]])
     np.testing.assert_allclose(test.sd, theirs.sd * np.sqrt(297 / 300), rtol=1e-6)
-    assert list(test.summary_frame().columns)[:2] == ["coef", "std err"]
+    assert list(test.summary_frame().columns)[:2] == ["estimate", "std_error"]
 
 
 def test_criteria_of_a_mixture(two):
@@ -83,27 +83,27 @@ def test_experts_have_one_order_whatever_the_seed_and_may_be_relabelled(gate, da
         weight = fit.predict(None, "gate").to_numpy().mean(axis=0)
         assert weight[0] > weight[1]
         np.testing.assert_allclose(fit.theta, fits[0].theta, atol=1e-3)
-    other = fits[0].relabel([1, 0])
+    other = fits[0].relabel([2, 1])
     assert other.llf == fits[0].llf
     np.testing.assert_allclose(other.predict(), fits[0].predict(), rtol=1e-9)
     np.testing.assert_allclose(other.responsibilities, fits[0].responsibilities[:, ::-1], atol=1e-9)
     for name in ("a[{},x]", "b[{}]", "log nu[{}]"):
         for get in (lambda r: r.params, lambda r: r.bse):
-            assert get(other)[name.format(1)] == pytest.approx(get(fits[0])[name.format(0)])
-    again = other.relabel([1, 0])
+            assert get(other)[name.format(2)] == pytest.approx(get(fits[0])[name.format(1)])
+    again = other.relabel([2, 1])
     np.testing.assert_allclose(again.theta, fits[0].theta, atol=1e-12)
     robust = fits[0].get_robustcov_results("HC0")
-    turned, straight = robust.relabel([1, 0]), other.get_robustcov_results("HC0")
+    turned, straight = robust.relabel([2, 1]), other.get_robustcov_results("HC0")
     np.testing.assert_allclose(turned.bse, straight.bse, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"order must hold each of the experts 0\.\.1 once"):
-        fits[0].relabel([0, 0])
+    with pytest.raises(ValueError, match=r"order must hold each of the experts 1, 2 once"):
+        fits[0].relabel([1, 1])
 
 
 def test_a_family_keeps_the_order_of_its_starts(data):
     from moestat.estimation.starts import GivenStarts
 
     fit = moestat.fit("gaussian", data[["x"]], data.y, n_experts=2, rng=0)
-    theta = fit.relabel([1, 0]).theta
+    theta = fit.relabel([2, 1]).theta
     again = moestat.fit(fit.family, data[["x"]], data.y, starts=[GivenStarts([theta])], rng=0)
     np.testing.assert_allclose(again.theta, theta, atol=1e-4)
 

@@ -62,10 +62,10 @@ def test_frames_name_the_coefficients(arrays, regression):
     for frame in frames(X):
         result = moestat.fit("gaussian", frame, y, n_experts=1, **ONE_START)
         assert np.array_equal(result.theta, regression.params)
-        assert result.params["a[0,height]"] == regression.blocks["a"][0, 1]
-        assert result.bse["a[0,age]"] == regression.bse[result.param_names.index("a[0,age]")]
-        assert list(result.conf_int().columns) == ["lower", "upper"]
-        assert result.cov_params().loc["a[0,age]", "b[0]"] == result._covariance[4, 3]
+        assert result.params["a[1,height]"] == regression.blocks["a"][0, 1]
+        assert result.bse["a[1,age]"] == regression.bse[result.param_names.index("a[1,age]")]
+        assert list(result.conf_int().columns) == ["conf_low", "conf_high"]
+        assert result.cov_params().loc["a[1,age]", "b[1]"] == result._covariance[4, 3]
         assert "  height  " in str(result.summary())
         columns = [frame.columns[1], frame.columns[0]]
         assert np.array_equal(result.predict(frame[columns]), regression.predict(X))
@@ -92,7 +92,7 @@ def test_one_series_is_one_named_input(arrays):
         result = moestat.fit(
             "gaussian", series, pd.Series(y, name="cost"), n_experts=1, **ONE_START
         )
-        assert result.param_names[3] == "a[0,age]"
+        assert result.param_names[3] == "a[1,age]"
         assert result.data.response == "cost"
 
 
@@ -137,7 +137,7 @@ def test_labels_of_classes_name_the_coefficients(arrays, labels):
     words = np.array(["no", "yes"])[labels - 1]
     frame = pd.DataFrame(arrays[0], columns=["age", "height"])
     result = moestat.fit("multinomial", frame, words, n_experts=1, **ONE_START)
-    assert result.params.index.tolist() == ["b[0,no]", "a[0,no,age]", "a[0,no,height]"]
+    assert result.params.index.tolist() == ["b[1,no]", "a[1,no,age]", "a[1,no,height]"]
 
 
 def masked(X):
@@ -303,7 +303,7 @@ def test_a_constant_column_without_an_intercept_is_refused(gate, arrays):
 def test_held_inputs_of_quadratic_scores():
     family = moestat.family("least-squares", gate="softmax-quadratic", n_features=3).holding([1])
     free = {family.param_names[j] for j in np.flatnonzero(family.lower < family.upper)}
-    assert {name for name in free if name.startswith("A[0")} == {"A[0,0]", "A[0,2]", "A[0,5]"}
+    assert {name for name in free if name.startswith("A[1")} == {"A[1,0]", "A[1,2]", "A[1,5]"}
     with pytest.raises(ValueError, match=r"inputs are 0\.\.2, got \(3,\)"):
         family.holding([3])
 

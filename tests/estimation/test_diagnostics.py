@@ -158,7 +158,7 @@ def test_coefficients_are_drawn_per_standard_deviation(lines, classes):
     slopes = result.blocks["a"].ravel() * x.std()
     np.testing.assert_allclose(np.ravel(drawn), slopes)
     ends = np.array([line.get_xdata() for line in experts.lines[0:4:2]])
-    at = [result.param_names.index(name) for name in ("a[0,0]", "a[1,0]")]
+    at = [result.param_names.index(name) for name in ("a[1,0]", "a[2,0]")]
     np.testing.assert_allclose(ends, np.asarray(result.conf_int(0.1))[at] * x.std())
     titles = [one.get_title() for one in classes[2].plot_coefficients()]
     assert titles[-1] == "experts: no"
@@ -200,7 +200,7 @@ def test_answers_are_said_in_one_line(lines):
     assert "chosen: aic" in chosen._repr_html_()
     test = moestat.bootstrap_lrt(chosen.results[1], chosen.results[2], 19, rng=0)
     assert f"p = {test.pvalue:.4g}" in repr(test)
-    restricted = result.fit_constrained("b[0] = 0")
+    restricted = result.fit_constrained("b[1] = 0")
     assert f"p = {restricted.lr_test.pvalue:.4g}" in repr(restricted)
     assert all("\n" not in repr(each) for each in (chosen, test, restricted, restricted.lr_test))
 

@@ -108,7 +108,7 @@ def test_columns_are_named_and_checked(make, wave):
     frame = make({"time": X[:, 0], "other": np.sin(5.0 * X[:, 0])})
     model = MoEClassifier(n_experts=1, random_state=0).fit(frame, y)
     assert model.feature_names_in_.tolist() == ["time", "other"]
-    assert "a[0,high,time]" in model.results_.param_names
+    assert "a[1,high,time]" in model.results_.param_names
     assert "high against low" in str(model.results_.summary())
     assert set(model.predict(frame)) == {"high", "low"}
     with pytest.raises(ValueError, match="feature names"):

@@ -107,14 +107,14 @@ def test_coefficients_on_log_and_logit_scales_become_ratios_with_intervals(likel
     assert list(slopes) == [name for name in plain.index if name.startswith("a[")]
     estimated = ratios.scale != "as estimated"
     assert {name[0] for name in ratios.index[estimated]} == {"a", "b"}
-    for column in ("estimate", "lower", "upper"):
+    for column in ("estimate", "conf_low", "conf_high"):
         assert np.allclose(ratios.loc[estimated, column], np.exp(plain.loc[estimated, column]))
         assert ratios.loc[~estimated, column].equals(plain.loc[~estimated, column])
     assert np.allclose(
-        ratios.loc[estimated, "error"],
-        np.exp(plain.loc[estimated, "estimate"]) * plain.loc[estimated, "error"],
+        ratios.loc[estimated, "std_error"],
+        np.exp(plain.loc[estimated, "estimate"]) * plain.loc[estimated, "std_error"],
     )
-    assert ratios.pvalue.equals(plain.pvalue)
+    assert ratios.p_value.equals(plain.p_value)
 
 
 def test_rate_ratios_are_those_of_means():
@@ -123,7 +123,7 @@ def test_rate_ratios_are_those_of_means():
         y = COUNTS if likelihood in ("poisson", "zero-inflated-poisson") else COUNTS + 0.5
         one = moestat.fit(likelihood, X, y, n_experts=1, rng=0)
         low, high = one.predict([0.0, 1.0])
-        assert _ratios(one).loc["a[0,0]", "estimate"] == pytest.approx(high / low)
+        assert _ratios(one).loc["a[1,0]", "estimate"] == pytest.approx(high / low)
 
 
 def test_odds_ratios_of_a_gate_are_those_of_its_probabilities():
@@ -135,11 +135,11 @@ def test_odds_ratios_of_a_gate_are_those_of_its_probabilities():
     gate = moestat.gate_probabilities(result.family, result.theta, [-0.5, 0.0, 1.0])
     gate = gate if len(gate) == 3 else gate.T
     odds = gate[1:, 0] / gate[1:, 1]
-    assert frame.loc["beta1[0,0]", "scale"] == "odds ratio"
-    assert frame.loc["beta1[0,0]", "estimate"] == pytest.approx(odds[1] / odds[0], rel=1e-6)
-    assert frame.loc["beta1[1,0]", "estimate"] == 1.0  # the reference
-    assert set(frame.loc[["a[0,0]", "b[0]", "log nu[0]"], "scale"]) == {"as estimated"}
-    assert frame.loc["a[0,0]", "estimate"] == result.tidy().set_index("name").estimate["a[0,0]"]
+    assert frame.loc["beta1[1,0]", "scale"] == "odds ratio"
+    assert frame.loc["beta1[1,0]", "estimate"] == pytest.approx(odds[1] / odds[0], rel=1e-6)
+    assert frame.loc["beta1[2,0]", "estimate"] == 1.0  # the reference
+    assert set(frame.loc[["a[1,0]", "b[1]", "log nu[1]"], "scale"]) == {"as estimated"}
+    assert frame.loc["a[1,0]", "estimate"] == result.tidy().set_index("name").estimate["a[1,0]"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_an_exposure_is_that_of_statsmodels():
         assert one.llf == pytest.approx(theirs.llf)
         frame = one.tidy()
         assert np.allclose(frame.estimate, theirs.params)
-        assert np.allclose(frame.error, theirs.bse, rtol=1e-5)
+        assert np.allclose(frame.std_error, theirs.bse, rtol=1e-5)
         assert one.notes == ()
     new = d[:5].assign(**{"log(exposure)": np.log(d.t[:5])})
     expected = theirs.predict(sm.add_constant(d[["x"]]), exposure=d.t)[:5]
@@ -288,8 +288,9 @@ def test_terms_of_one_expert_are_tested_as_in_statsmodels():
     assert {*ours.index} == {"Intercept", "x", "C(site)", "z:x", "poly(z, 2)"}
     for name in ("Intercept", "x", "C(site)", "z:x"):
         assert ours.loc[name, "df"] == table.loc[name, "df_constraint"]
-        for column in ("statistic", "pvalue"):
-            assert ours.loc[name, column] == pytest.approx(float(table.loc[name, column]), rel=1e-4)
+        for column, theirs_is in (("statistic", "statistic"), ("p_value", "pvalue")):
+            their = float(table.loc[name, theirs_is])
+            assert ours.loc[name, column] == pytest.approx(their, rel=1e-4)
     both = theirs.wald_test("q1 = 0, q2 = 0", scalar=True)
     assert ours.loc["poly(z, 2)", "df"] == 2
     assert ours.loc["poly(z, 2)", "statistic"] == pytest.approx(both.statistic, rel=1e-4)
@@ -312,7 +313,7 @@ def test_terms_of_experts_and_gate_are_tested_jointly():
         assert len(names) == 4
         joint = fit.wald_test(", ".join(f"{name} = 0" for name in names))
         assert table.loc[("expert", "site"), "statistic"] == pytest.approx(joint.statistic)
-        assert table.loc[("expert", "site"), "pvalue"] == pytest.approx(joint.pvalue)
+        assert table.loc[("expert", "site"), "p_value"] == pytest.approx(joint.pvalue)
 
 
 def test_equal_and_known_coefficients_count_as_they_are_free():

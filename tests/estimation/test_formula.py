@@ -63,14 +63,14 @@ def test_a_constant_column_of_zeros_costs_nothing_to_the_errors(data, result):
 
 
 def test_names_of_columns_are_those_of_the_parameters(data, result):
-    name = "a[0,C(region)[T.south]]"
+    name = "a[1,C(region)[T.south]]"
     assert name in result.params.index
     text = " ".join(str(result.summary()).split())
-    assert "C(region)[T.south] a " in text
-    assert "C(region)[T.south] beta1" not in text
+    assert "region[south] a " in text
+    assert "region[south] beta1" not in text
     assert "wage ~ age + C(region) | age" in str(result.summary())
     assert result.conf_int().loc[name].is_monotonic_increasing
-    assert result.wald_test(f"{name} = a[1,C(region)[T.south]]").df == 1
+    assert result.wald_test(f"{name} = a[2,C(region)[T.south]]").df == 1
     assert len(result.get_prediction(data[:4]).summary_frame()) == 4
 
 
@@ -83,10 +83,10 @@ def test_one_expert_is_least_squares_with_offset_and_weights(data):
     import statsmodels.api as sm
 
     other = sm.WLS(np.log(used["wage"] + 50) - used["t"], sm.add_constant(design), used["w"]).fit()
-    own = mine.params[mine.params.index.str.match(r"a\[0,(?!t\])|b\[")].to_numpy()
+    own = mine.params[mine.params.index.str.match(r"a\[1,(?!t\])|b\[")].to_numpy()
     assert np.allclose(own, other.params, rtol=1e-6, atol=1e-8)
-    assert mine.theta[mine.param_names.index("a[0,t]")] == pytest.approx(1.0, rel=1e-14)
-    assert "a[0,t]" not in mine.tidy()["name"].tolist()
+    assert mine.theta[mine.param_names.index("a[1,t]")] == pytest.approx(1.0, rel=1e-14)
+    assert "a[1,t]" not in mine.tidy()["name"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_formulas_mean_what_they_mean_in_r(data, tmp_path, written, meant):
 def test_one_expert_is_statsmodels_formula(data):
     mine = moestat.fit_formula("wage ~ age * C(region)", data, n_experts=1, rng=0)
     other = smf.ols("wage ~ age * C(region)", data).fit()
-    names = {"b[0]": "Intercept"} | {f"a[0,{n}]": n for n in other.params.index if n != "Intercept"}
+    names = {"b[1]": "Intercept"} | {f"a[1,{n}]": n for n in other.params.index if n != "Intercept"}
     assert set(names) <= set(mine.params.index)
     for name, theirs in names.items():
         assert mine.params[name] == pytest.approx(other.params[theirs], rel=1e-7)
@@ -142,14 +142,14 @@ def test_a_mixture_without_inputs(data):
     result = moestat.fit_formula("wage ~ 1 | 1", data, n_experts=2, n_starts=4, rng=0)
     assert result.family.n_free_params == 5
     assert np.ptp(result.predict(data[:5])) == 0.0
-    assert np.isfinite(result.bse[["b[0]", "b[1]", "beta0[0]"]]).all()
+    assert np.isfinite(result.bse[["b[1]", "b[2]", "beta0[1]"]]).all()
 
 
 def test_a_constant_gate_and_classes(data):
     labelled = data.assign(high=np.where(data["wage"] > 35, "yes", "no"))
     result = moestat.fit_formula("high ~ t | 1", labelled, "multinomial", n_experts=1, rng=0)
     logit = smf.logit("no ~ t", labelled.assign(no=(labelled["high"] == "no") * 1)).fit(disp=0)
-    assert np.allclose(result.params[["b[0,no]", "a[0,no,t]"]], logit.params, rtol=1e-7)
+    assert np.allclose(result.params[["b[1,no]", "a[1,no,t]"]], logit.params, rtol=1e-7)
     assert result.predict_proba(data[:3]).shape == (3, 2)
     assert result.predict(data[:3]).index.equals(data.index[:3])
 
@@ -159,7 +159,7 @@ def test_experts_without_an_intercept_are_least_squares_without_one(data, terms)
     result = moestat.fit_formula(f"wage ~ {terms} | 1", data, n_experts=1, rng=0)
     least = smf.ols(f"wage ~ {terms}", data).fit()
     assert result.llf == pytest.approx(least.llf, abs=1e-8)
-    slopes = result.params[[f"a[0,{name}]" for name in least.params.index]]
+    slopes = result.params[[f"a[1,{name}]" for name in least.params.index]]
     assert np.allclose(slopes, least.params, rtol=1e-6)
     assert result.aic == pytest.approx(2 * (len(least.params) + 1) - 2 * least.llf)
     assert np.allclose(result.predict(data[::-1])[::-1], result.fittedvalues)
@@ -169,7 +169,7 @@ def test_gates_keep_their_intercept(data):
     result = moestat.fit_formula("wage ~ 0 + region + age", data, n_experts=2, rng=0)
     with pytest.raises(ValueError, match="fixed: 'wage ~ 0 \\+ age' leaves out"):
         moestat.fit_formula("wage ~ 0 + age", data, n_experts=2, rng=0, fixed={"b": 1.0})
-    assert {"beta0[0]", "a[0,region[west]]"} <= set(result.params.index)
+    assert {"beta0[1]", "a[1,region[west]]"} <= set(result.params.index)
 
 
 WRONG = {

@@ -56,7 +56,7 @@ def test_it_is_the_fit_with_coefficients_that_are_0_and_that_of_em_by_hand(table
     fit = moestat.fit_formula(FORMULAS, table, rng=0)
     assert fit.certificate.certified
     assert fit.llf == pytest.approx(em(table, 40, np.random.default_rng(0)), abs=1e-5)
-    zero = {(0, name): 0.0 for name in ("z", "g")}
+    zero = {(1, name): 0.0 for name in ("z", "g")}
     fixed = moestat.fit_formula("y ~ x + z + g | 1", table, fixed={"a": zero}, rng=0)
     assert fit.llf == pytest.approx(fixed.llf, abs=1e-7)
     assert fit.identified.rank == fixed.identified.rank == 10
@@ -70,10 +70,10 @@ def test_names_summary_predictions_and_files_have_the_terms_of_each_expert(table
     assert own == [(1, "x"), (2, "x"), (2, "z"), (2, "g[T.b]"), (2, "g[T.c]")]
     assert "(fixed)" not in str(fit.summary())
     value = fit.params
-    first = value["b[0]"] + value["a[0,x]"] * table.x
-    second = value["b[1]"] + value["a[1,x]"] * table.x + value["a[1,z]"] * table.z
-    second += sum(value[f"a[1,g[T.{level}]]"] * (table.g == level) for level in "bc")
-    pi = 1 / (1 + np.exp(-value["beta0[0]"]))
+    first = value["b[1]"] + value["a[1,x]"] * table.x
+    second = value["b[2]"] + value["a[2,x]"] * table.x + value["a[2,z]"] * table.z
+    second += sum(value[f"a[2,g[T.{level}]]"] * (table.g == level) for level in "bc")
+    pi = 1 / (1 + np.exp(-value["beta0[1]"]))
     assert np.allclose(fit.predict(table), pi * first + (1 - pi) * second)
     fit.save(tmp_path / "fit.npz")
     again = moestat.load(tmp_path / "fit.npz")
@@ -94,7 +94,7 @@ def test_without_a_bar_the_gate_reads_the_terms_of_all_experts(table):
 def test_counts_offsets_groups_and_likelihoods_by_expert(table):
     counts = {"1": "n ~ x + offset(log(t)) | 1 | id", "2": "n ~ z + offset(log(t))"}
     fit = moestat.fit_formula(counts, table, "poisson", rng=0)
-    fixed = {"a": {(0, "z"): 0.0, (1, "x"): 0.0}}
+    fixed = {"a": {(1, "z"): 0.0, (2, "x"): 0.0}}
     one = "n ~ x + z + offset(log(t)) | 1 | id"
     other = moestat.fit_formula(one, table, "poisson", fixed=fixed, rng=0)
     assert fit.llf == pytest.approx(other.llf, abs=1e-6)
@@ -111,7 +111,7 @@ def test_arrays_have_a_list_of_inputs_for_each_expert(table):
     named = moestat.fit("gaussian", X, table.y, expert_inputs=[["x"], ["x", "z"]], rng=0)
     places = moestat.fit("gaussian", X, table.y, expert_inputs=[[0], [0, 1]], rng=0)
     assert named.llf == pytest.approx(places.llf, abs=1e-9)
-    assert named.family.unread_positions.tolist() == [named.param_names.index("a[0,z]")]
+    assert named.family.unread_positions.tolist() == [named.param_names.index("a[1,z]")]
     with pytest.raises(ValueError, match="there are 2 experts, and lists of inputs for 3"):
         moestat.fit("gaussian", X, table.y, expert_inputs=[[0], [0], [1]])
 
@@ -167,7 +167,7 @@ def test_other_entry_points_refuse(table):
     with pytest.raises(ValueError, match="lasso_path needs experts with the same inputs"):
         moestat.lasso_path("gaussian", X, table.y, n_experts=2, **own)
     with pytest.raises(ValueError, match="their order is fixed"):
-        moestat.fit_formula(FORMULAS, table, rng=0).relabel([1, 0])
+        moestat.fit_formula(FORMULAS, table, rng=0).relabel([2, 1])
     model = moestat.family("gaussian", n_features=2, **own)
     assert model.with_experts(1).n_features == 2
     with pytest.raises(ValueError, match="there are inputs of 2 experts"):

@@ -47,7 +47,7 @@ def test_one_gamma_expert_is_a_generalised_linear_model(times):
     model = sm.GLM(y, sm.add_constant(x), family=sm.families.Gamma(sm.families.links.Log()))
     phi = mine.blocks["phi"][0]
     other = model.fit(tol=1e-14, scale=phi)
-    names = ["b[0]", "a[0,x]"]
+    names = ["b[1]", "a[1,x]"]
     # A fit ends where no step gains 1e-9: of a standard error, that is 5e-5.
     assert np.allclose(mine.params[names], other.params, rtol=1e-7, atol=1e-9)
     assert mine.llf == pytest.approx(model.loglike(other.params, scale=phi), rel=1e-11)
@@ -66,7 +66,7 @@ def test_one_negative_binomial_expert_is_that_of_statsmodels(counts):
     mine = moestat.fit("negative-binomial", framed(x), y, n_experts=1, rng=0)
     model = sm.NegativeBinomial(y, sm.add_constant(x))
     other = model.fit(method="newton", tol=1e-14, maxiter=200, disp=0)
-    names = ["b[0]", "a[0,x]"]
+    names = ["b[1]", "a[1,x]"]
     assert mine.certificate.certified
     assert np.allclose(mine.params[names], other.params[:2], rtol=1e-8)
     phi = mine.blocks["phi"][0]
@@ -76,7 +76,7 @@ def test_one_negative_binomial_expert_is_that_of_statsmodels(counts):
     information = -model.hessian(np.array([*mine.params[names], phi]))
     errors = np.sqrt(np.diag(np.linalg.inv(information)))
     assert np.allclose(mine.bse[names], errors[:2], rtol=1e-8)
-    assert mine.bse["log phi[0]"] * phi == pytest.approx(errors[2], rel=1e-8)
+    assert mine.bse["log phi[1]"] * phi == pytest.approx(errors[2], rel=1e-8)
 
 
 def test_a_negative_binomial_of_no_dispersion_is_poisson(counts):
@@ -121,7 +121,7 @@ def test_one_binomial_expert_is_a_generalised_linear_model(successes):
     both = np.column_stack([y, 8 - y])
     model = sm.GLM(both, sm.add_constant(x), family=sm.families.Binomial())
     other = model.fit(tol=1e-14)
-    names = ["b[0]", "a[0,x]"]
+    names = ["b[1]", "a[1,x]"]
     assert np.allclose(mine.params[names], other.params, rtol=1e-8)
     assert np.allclose(mine.bse[names], other.bse, rtol=1e-8)
     assert mine.llf == pytest.approx(other.llf, rel=1e-11)
@@ -151,7 +151,7 @@ def test_trials_by_row_are_a_generalised_linear_model_and_its_mixture():
     both = np.column_stack([table.s, n - table.s])
     one = moestat.fit("binomial", table[["x"]], both, n_experts=1, rng=0)
     glm = sm.GLM(both, sm.add_constant(x), family=sm.families.Binomial()).fit(tol=1e-14)
-    names = ["b[0]", "a[0,x]"]
+    names = ["b[1]", "a[1,x]"]
     assert np.allclose(one.params[names], glm.params, rtol=1e-6)
     assert np.allclose(one.bse[names], glm.bse, rtol=1e-6)
     assert one.llf == pytest.approx(glm.llf, rel=1e-11)

@@ -109,7 +109,7 @@ def test_a_summary_and_a_certificate_say_it(maximum):
     p = result.certificate.p_higher
     assert p is not None
     assert 0.0 < p < 0.1
-    assert f"probability about {p:.0%}" in str(result.summary())
+    assert f"about {p:.0%}" in str(result.summary())
     assert f"estimated as {p:.0%}" in " ".join(str(result.explain()).split())
     assert result.certificate.as_dict()["p_higher"] == p
 
@@ -143,7 +143,7 @@ def test_modes_have_a_probability_of_their_own():
         agreeing += abs(modes[0].log_posterior - modes[1].log_posterior) < 0.01
         for mode in modes:
             p = mode.certificate.p_higher
-            assert f"probability about {p:.0%}" in str(mode.summary())
+            assert f"about {p:.0%}" in str(mode.summary())
             assert p <= 0.05 or mode.certificate.n_starts == 48
     assert agreeing >= 3
 

@@ -135,7 +135,7 @@ def test_a_variance_of_zero_has_no_interval():
     y = np.tile([-1.0, 0.0, 0.3, 1.0], 15) + 0.01 * np.arange(60)
     result = moestat.fit("gaussian", np.arange(60.0), y, groups=who, random="1", n_experts=1)
     assert result.icc().loc[1, "estimate"] == 0.0
-    assert result.icc().loc[1, ["error", "lower", "upper"]].isna().all()
+    assert result.icc().loc[1, ["std_error", "conf_low", "conf_high"]].isna().all()
 
 
 def test_what_cannot_be_answered_is_said(frame):

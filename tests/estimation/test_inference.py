@@ -170,7 +170,7 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
         moestat.lr_test(small, lower)
     expected = 150 * np.log(sm.OLS(y, sm.add_constant(X[:, :1])).fit().ssr / ols.ssr)
     assert ratio.statistic == pytest.approx(expected, rel=1e-6)
-    wald = full.wald_test("a[0,1] = 0")
+    wald = full.wald_test("a[1,1] = 0")
     assert wald.statistic == pytest.approx(float(ols.tvalues[2] ** 2) * 150 / 147, rel=1e-6)
     blocks = small.blocks
     blocks["a"] = np.column_stack([blocks["a"], [0.0]])
@@ -184,20 +184,20 @@ def test_wald_likelihood_ratio_and_score_agree_on_a_small_departure(line):
     ("text", "message"),
     [
         ("c = 0", "unknown name 'c'"),
-        ("a[0, x9] = 0, b[0] = 0", r"unknown name 'a\[0, x9\]'"),
-        ("a[0,0] * a[0,0] = 1", "it is not linear"),
-        ("a[0,0] = 0, 2 * a[0,0] = 0", "repeat or contradict"),
-        ("a[0,0] = 0 = b[0]", "one '='"),
+        ("a[1, x9] = 0, b[1] = 0", r"unknown name 'a\[1, x9\]'"),
+        ("a[1,0] * a[1,0] = 1", "it is not linear"),
+        ("a[1,0] = 0, 2 * a[1,0] = 0", "repeat or contradict"),
+        ("a[1,0] = 0 = b[1]", "one '='"),
         ("", "must be text"),
     ],
 )
 def test_constraints_that_cannot_be_read(text, message):
     with pytest.raises(ValueError, match=message):
-        linear_constraints(text, ["a[0,0]", "b[0]"])
+        linear_constraints(text, ["a[1,0]", "b[1]"])
 
 
 def test_names_in_constraints_may_have_spaces():
-    matrix, value = linear_constraints("a[0, 0] = 2 * b[0] ; b[0] = 1", ["a[0,0]", "b[0]"])
+    matrix, value = linear_constraints("a[1, 0] = 2 * b[1] ; b[1] = 1", ["a[1,0]", "b[1]"])
     assert matrix.tolist() == [[1.0, -2.0], [0.0, 1.0]]
     assert value.tolist() == [0.0, 1.0]
 
@@ -205,24 +205,24 @@ def test_names_in_constraints_may_have_spaces():
 def test_a_constrained_fit_of_one_expert_is_least_squares(line):
     X, y, _, _ = line
     full = moestat.fit("gaussian", X, y, n_experts=1, rng=0)
-    fit = full.fit_constrained("a[0,0] = 0.5, b[0] = a[0,1]")
+    fit = full.fit_constrained("a[1,0] = 0.5, b[1] = a[1,1]")
     # y - x0 / 2 = b (1 + x1)
     ols = sm.OLS(y - 0.5 * X[:, 0], 1.0 + X[:, 1]).fit()
     n, names = y.size, full.param_names
     assert fit.llf == pytest.approx(ols.llf, abs=1e-8)
     assert fit.lr_test.df == 2
-    for name in ("b[0]", "a[0,1]"):
+    for name in ("b[1]", "a[1,1]"):
         assert fit.params[names.index(name)] == pytest.approx(ols.params[0], rel=1e-8)
         error = ols.bse[0] * np.sqrt((n - 1) / n)
         assert fit.bse[names.index(name)] == pytest.approx(error, rel=1e-8)
-    assert fit.params[names.index("a[0,0]")] == pytest.approx(0.5, abs=1e-10)
-    assert fit.bse[names.index("a[0,0]")] == 0.0
+    assert fit.params[names.index("a[1,0]")] == pytest.approx(0.5, abs=1e-10)
+    assert fit.bse[names.index("a[1,0]")] == 0.0
     assert fit.aic == pytest.approx(full.aic + fit.lr_test.statistic - 4.0, abs=1e-8)
 
 
 def test_equal_variances_by_constraints_are_those_of_a_family_with_one_variance(two):
     _, _, X, y, full = two
-    fit = full.fit_constrained("log nu[0] = log nu[1]")
+    fit = full.fit_constrained("log nu[1] = log nu[2]")
     family = moestat.family("gaussian", gate="softmax", n_experts=2, equal="nu")
     one = moestat.fit(family, X, y, rng=0)
     assert fit.llf == pytest.approx(one.llf, abs=1e-8)
@@ -241,8 +241,8 @@ def test_opposite_slopes_are_those_of_a_direct_maximisation(two, unit):
     _, _, X, y, _ = two
     y = unit * y + 5 * unit
     full = moestat.fit("gaussian", X, y, n_experts=2, rng=0)
-    fit = full.fit_constrained("a[0,0] + a[1,0] = 0")
-    i, j = (full.param_names.index(name) for name in ("a[0,0]", "a[1,0]"))
+    fit = full.fit_constrained("a[1,0] + a[2,0] = 0")
+    i, j = (full.param_names.index(name) for name in ("a[1,0]", "a[2,0]"))
     free = [m for m in np.flatnonzero(full.bse > 0.0) if m != j]
 
     def loss(z):
@@ -260,22 +260,22 @@ def test_opposite_slopes_are_those_of_a_direct_maximisation(two, unit):
 
 def test_constrained_fits_refuse_what_has_no_likelihood_or_no_error(two):
     with pytest.raises(ValueError, match="has no standard error"):
-        two[-1].fit_constrained("beta0[1] = 0")
+        two[-1].fit_constrained("beta0[2] = 0")
     curve = moestat.fit("least-squares", np.linspace(-1, 1, 40), np.arange(40.0), n_experts=1)
     with pytest.raises(ValueError, match="least squares"):
-        curve.fit_constrained("b[0] = 0")
+        curve.fit_constrained("b[1] = 0")
 
 
 def test_constraints_on_a_reference_are_refused(two):
     with pytest.raises(ValueError, match="has no standard error"):
-        two[-1].wald_test("beta0[1] = 0")
+        two[-1].wald_test("beta0[2] = 0")
 
 
 def test_profile_of_a_variance_is_the_closed_form(line):
     from scipy.optimize import brentq
 
     _, _, result, _ = line
-    found = moestat.profile(result, "log nu[0]")
+    found = moestat.profile(result, "log nu[1]")
     top = float(result.theta[-1])
 
     def loss(t):
@@ -287,8 +287,8 @@ def test_profile_of_a_variance_is_the_closed_form(line):
 
 def test_profiles_hold_the_estimate_and_are_near_wald_when_information_is_rich(two):
     result = two[-1]
-    low, high = moestat.profile(result, "b[0]").interval
-    wald = np.asarray(result.conf_int())[result.param_names.index("b[0]")]
+    low, high = moestat.profile(result, "b[1]").interval
+    wald = np.asarray(result.conf_int())[result.param_names.index("b[1]")]
     assert low < result.blocks["b"][0] < high
     np.testing.assert_allclose([low, high], wald, atol=0.1 * (wald[1] - wald[0]))
 
@@ -297,7 +297,7 @@ def test_profile_refuses_names_and_references(two):
     with pytest.raises(ValueError, match="unknown parameter 'q'"):
         moestat.profile(two[-1], "q")
     with pytest.raises(ValueError, match="no standard error"):
-        moestat.profile(two[-1], "beta0[1]")
+        moestat.profile(two[-1], "beta0[2]")
 
 
 @pytest.mark.parametrize("kind", ["pairs", "parametric", "bayesian"])
@@ -414,7 +414,7 @@ def test_quantile_residuals_of_classes_are_normal(classes):
 
 def test_methods_are_the_functions(two):
     _, _, _, _, result = two
-    assert result.profile("b[0]").interval == moestat.profile(result, "b[0]").interval
+    assert result.profile("b[1]").interval == moestat.profile(result, "b[1]").interval
     again = result.bootstrap(20, rng=0)
     np.testing.assert_array_equal(again.replicates, moestat.bootstrap(result, 20, rng=0).replicates)
     robust = result.get_robustcov_results("bootstrap", n_resamples=20, rng=0)
@@ -430,13 +430,13 @@ def test_an_expert_too_many_makes_wald_inference_warn(two):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         right.conf_int()
-        right.wald_test("b[0] = 1")
+        right.wald_test("b[1] = 1")
     assert "BIC is lower" not in str(right.summary())
     one_more = moestat.fit(model.with_experts(3), X, y, rng=0)
     # Merged and fitted again it is the fit with two experts.
     assert one_more.simpler.log_likelihood == pytest.approx(right.llf, abs=1e-6)
     assert one_more.simpler.gain == pytest.approx(one_more.bic - right.bic, abs=1e-5)
-    for ask in (one_more.conf_int, lambda: one_more.wald_test("b[0] = 1")):
+    for ask in (one_more.conf_int, lambda: one_more.wald_test("b[1] = 1")):
         with pytest.warns(OverSpecifiedWarning, match="BIC is lower by .* expert"):
             ask()
     assert "matrix is singular at the truth" in " ".join(str(one_more.summary()).split())
@@ -452,7 +452,7 @@ def test_a_profile_follows_the_maximum_along_a_bound_of_another_coefficient():
     y = X @ [1.0, 1.0] + rng.normal(size=80)
     slopes = np.linalg.lstsq(np.column_stack([X, np.ones(80)]), y)[0]
     fit = moestat.fit("gaussian", X, y, n_experts=1, bounds={"a": (-9.0, slopes[1] + 0.05)}, rng=0)
-    low = fit.profile("a[0,0]").interval[0]
+    low = fit.profile("a[1,0]").interval[0]
 
     def loss(value):
         design, less = np.column_stack([X[:, 1], np.ones(80)]), y - value * X[:, 0]
@@ -532,19 +532,19 @@ def _two_counts(seed):
 def test_of_several_maxima_under_a_constraint_the_higher_is_taken(seed):
     """They were .12 and .61 lower, and the likelihood ratios larger by twice that."""
     x, y, result = _two_counts(seed)
-    at = result.param_names.index("a[0,0]")
+    at = result.param_names.index("a[1,0]")
     value = float(result.params[at] + 2.0 * result.bse[at])
-    constrained = result.fit_constrained(f"a[0,0] = {value!r}")
+    constrained = result.fit_constrained(f"a[1,0] = {value!r}")
     starts = [GivenStarts([result.theta, constrained.theta])]
-    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(0, 0): value}}, starts=starts)
+    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(1, 0): value}}, starts=starts)
     assert constrained.llf >= held.llf - 1e-6
 
 
 def test_a_profile_goes_on_from_a_higher_maximum_at_its_end():
     """The interval ended at -.078, where another maximum is within the cut."""
     x, y, result = _two_counts(24)
-    _, end = result.profile("a[0,0]").interval
+    _, end = result.profile("a[1,0]").interval
     starts = [GivenStarts([result.theta])]
-    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(0, 0): end}}, starts=starts)
+    held = moestat.fit("poisson", x, y, n_experts=2, fixed={"a": {(1, 0): end}}, starts=starts)
     assert result.llf - held.llf > 0.5 * chi2.isf(0.05, 1) - 1e-3
     assert end > 0.0

@@ -36,15 +36,15 @@ def test_errors_count_that_shares_of_experts_are_estimated(data):
 
     def mean(theta):
         at = dict(zip(names, theta, strict=True))
-        line = [at[f"b[{i}]"] + at[f"a[{i},t]"] * data.t.to_numpy() for i in range(2)]
+        line = [at[f"b[{i + 1}]"] + at[f"a[{i + 1},t]"] * data.t.to_numpy() for i in range(2)]
         logs = [
-            -0.5 * (np.log(2 * np.pi) + at[f"log nu[{i}]"])
-            - 0.5 * (data.y.to_numpy() - line[i]) ** 2 * np.exp(-at[f"log nu[{i}]"])
+            -0.5 * (np.log(2 * np.pi) + at[f"log nu[{i + 1}]"])
+            - 0.5 * (data.y.to_numpy() - line[i]) ** 2 * np.exp(-at[f"log nu[{i + 1}]"])
             for i in range(2)
         ]
         height = np.reshape(logs, (2, GROUPS, TIMES)).sum(axis=2)
-        share = softmax(height + np.array([[at["beta0[0]"]], [0.0]]), axis=0)[:, new["id"]]
-        return sum(share[i] * (at[f"b[{i}]"] + at[f"a[{i},t]"] * 4.5) for i in range(2))
+        share = softmax(height + np.array([[at["beta0[1]"]], [0.0]]), axis=0)[:, new["id"]]
+        return sum(share[i] * (at[f"b[{i + 1}]"] + at[f"a[{i + 1},t]"] * 4.5) for i in range(2))
 
     slope = np.column_stack(
         [(mean(fit.theta + move) - mean(fit.theta - move)) / 2e-5 for move in 1e-5 * np.eye(10)]

@@ -38,7 +38,7 @@ def best(negative, start):
 def close(result, llf, params, llf_error=1e-7, error=1e-4):
     """Coefficients (intercept, slope) and further parameters by block."""
     assert result.llf == pytest.approx(llf, abs=llf_error)
-    found = [*result.params[["b[0]", "a[0,x]"]]]
+    found = [*result.params[["b[1]", "a[1,x]"]]]
     assert np.allclose(found, params[:2], atol=error)
 
 
@@ -108,7 +108,7 @@ def test_beta_is_a_beta_regression():
     result = fitted("beta", y)
     close(result, other.llf, other.params)
     assert 1 / result.blocks["phi"][0] == pytest.approx(np.exp(other.params[2]), rel=1e-4)
-    assert np.allclose(result.bse[["b[0]", "a[0,x]"]], other.bse[:2], rtol=1e-3)
+    assert np.allclose(result.bse[["b[1]", "a[1,x]"]], other.bse[:2], rtol=1e-3)
 
 
 def test_a_known_expert_of_zeros_inflates_them():
@@ -116,7 +116,7 @@ def test_a_known_expert_of_zeros_inflates_them():
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
     y = np.where(rng.random(400) < 0.3, 0, rng.poisson(np.exp(1 + 0.5 * x)))
-    known = {"a": {(0, 0): 0.0}, "b": {0: -25.0}}
+    known = {"a": {(1, 0): 0.0}, "b": {1: -25.0}}
     mixed = moestat.fit("poisson", x, y, gate_inputs=[], fixed=known, n_starts=4, rng=0)
     inflated = moestat.fit("zero-inflated-poisson", x, y, n_experts=1, rng=0)
     assert mixed.certificate.certified
@@ -191,7 +191,7 @@ def test_ordinal_has_proportional_odds():
     p = result.predict_proba(pd.DataFrame({"x": X}))
     assert np.allclose(p, other.predict(), atol=1e-5)
     assert set(result.predict(pd.DataFrame({"x": X}))) <= set(words)
-    assert "log gap[0,c much]" in result.params.index
+    assert "log gap[1,c much]" in result.params.index
 
 
 @pytest.mark.parametrize(

@@ -129,15 +129,15 @@ def test_a_mixture_has_a_null_and_refuses_what_it_has_not(data):
 
 def test_labelled_answers_leave_out_references_and_the_gate_of_one_expert(data):
     one = moestat.fit_formula("gaussian ~ x | z", data, n_experts=1, rng=0)
-    own = ["b[0]", "a[0,x]", "log nu[0]"]
+    own = ["b[1]", "a[1,x]", "log nu[1]"]
     assert one.params.index.tolist() == own
     for answer in (one.bse, one.tvalues, one.pvalues, one.conf_int(), one.cov_params()):
         assert answer.index.tolist() == own
     assert one.cov_params().columns.tolist() == own
     assert one.theta.size == len(one.param_names) > 3
     two = moestat.fit_formula("two ~ x | z", data, n_experts=2, rng=0)
-    assert "beta0[1]" not in two.params.index
-    assert "beta1[0,x]" not in two.params.index  # the gate does not read x
+    assert "beta0[2]" not in two.params.index
+    assert "beta1[1,x]" not in two.params.index  # the gate does not read x
     again = two.bootstrap(5, rng=0)
     assert again.conf_int().index.equals(two.conf_int().index)
     assert again.conf_int().columns.equals(two.conf_int().columns)
@@ -162,10 +162,10 @@ def test_hypotheses_name_terms_where_one_parameter_is_of_them(data):
     assert one.wald_test("Intercept = 1").df == 1
     assert one.fit_constrained("x = 1").lr_test.df == 1
     two = moestat.fit_formula("two ~ x | 1", data, n_experts=2, rng=0)
-    with pytest.raises(ValueError, match=r"'x' is a term of 2 parameters, a\[0,x\], a\[1,x\]"):
+    with pytest.raises(ValueError, match=r"'x' is a term of 2 parameters, a\[1,x\], a\[2,x\]"):
         two.t_test("x = 0")
     gate = moestat.fit_formula("two ~ x | z", data, n_experts=2, rng=0)
-    assert gate.t_test("z = 0").effect[0] == gate.params["beta1[0,z]"]
+    assert gate.t_test("z = 0").effect[0] == gate.params["beta1[1,z]"]
 
 
 def test_old_names_warn_for_one_release(data):
@@ -257,4 +257,4 @@ def test_rows_of_weight_0_are_in_the_design_of_a_survey(tmp_path, strata, cluste
         fitted = moestat.fit_formula("y ~ x | 1", data, n_experts=1, weights="w", rng=0)
         given = names if isinstance(data, str) else {key: d[c] for key, c in names.items()}
         found = fitted.get_robustcov_results("survey", **given)
-        np.testing.assert_allclose(found.bse[["b[0]", "a[0,x]"]], want, rtol=1e-5)
+        np.testing.assert_allclose(found.bse[["b[1]", "a[1,x]"]], want, rtol=1e-5)

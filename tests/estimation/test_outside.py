@@ -44,7 +44,7 @@ def test_covariances_by_names_of_columns_and_at_the_fit(table, tmp_path):
         named = {"groups": "id"}
         at_fit = moestat.fit_formula("y ~ x", data, cov_type="cluster", cov_kwds=named, **how)
         for found in (by_name, at_fit):
-            np.testing.assert_allclose(found.bse[["b[0]", "a[0,x]"]], clusters, rtol=1e-5)
+            np.testing.assert_allclose(found.bse[["b[1]", "a[1,x]"]], clusters, rtol=1e-5)
     gaps = table.assign(x=table.x.where(table.index % 9 > 0))
     fitted = moestat.fit_formula("y ~ x", gaps, missing="drop", n_experts=1, rng=0)
     want = fitted.get_robustcov_results("survey", gaps.id, strata=gaps.st).bse

@@ -32,10 +32,10 @@ def test_a_bootstrap_names_its_rows_and_leaves_out_the_reference(data):
     result = moestat.fit("gaussian", data["x"], data["y"], n_experts=2, rng=0)
     found = result.bootstrap(5, rng=0)
     frame = found.summary_frame()
-    assert "beta0[1]" not in frame.index
+    assert "beta0[2]" not in frame.index
     assert set(frame.index) < set(found.names)
     ends = found.conf_int()[[found.names.index(name) for name in frame.index]]
-    np.testing.assert_array_equal(frame[["lower", "upper"]], ends)
+    np.testing.assert_array_equal(frame[["conf_low", "conf_high"]], ends)
     lines = str(found).splitlines()[1 : 2 + len(frame)]
     assert len({len(line) for line in lines}) == 1
 

@@ -47,7 +47,7 @@ def test_one_expert_is_the_mixed_model_of_statsmodels(term, formula, slope):
         other = smf.mixedlm("y ~ t", frame, groups="id", re_formula=formula).fit(reml=False)
     assert ours.certificate.certified
     assert ours.llf == pytest.approx(other.llf, abs=1e-6)
-    fixed = [ours.params["b[0]"], ours.params["a[0,t]"]]
+    fixed = [ours.params["b[1]"], ours.params["a[1,t]"]]
     assert np.allclose(fixed, other.fe_params, atol=1e-4)
     effects, known = ours.random_effects(), other.random_effects
     for name in effects.columns[: effects.shape[1] // 2]:
@@ -66,7 +66,7 @@ def test_two_classes_are_found_with_their_variances(two):
     parts = result.variance_components()
     for expert in (1, 2):
         sd = parts.loc[(expert, "sd(Intercept)")]
-        assert sd.lower < 0.6 < sd.upper
+        assert sd.conf_low < 0.6 < sd.conf_high
         assert parts.loc[(expert, "ICC"), "estimate"] == pytest.approx(
             sd.estimate**2 / (sd.estimate**2 + parts.loc[(expert, "sd(residual)"), "estimate"] ** 2)
         )
@@ -110,14 +110,16 @@ def test_no_variance_between_groups_is_a_maximum_inside():
         assert result.certificate.certified
         assert not result.certificate.active
         assert result.llf >= plain.llf - 1e-8
-        assert 0.0 <= sd.lower <= sd.estimate < sd.upper < 0.5
+        assert 0.0 <= sd.conf_low <= sd.estimate < sd.conf_high < 0.5
         if sd.estimate == 0.0:
             zeros += 1
             assert result.llf == pytest.approx(plain.llf, abs=1e-8)
             # Scores of groups are 0 there: products of them tell no standard error.
             robust = result.get_robustcov_results("HC0").variance_components().loc[1]
-            assert np.isnan(robust.loc["sd(Intercept)", "error"])
-            assert np.isnan(robust.loc["ICC", ["error", "lower", "upper"]].astype(float)).all()
+            assert np.isnan(robust.loc["sd(Intercept)", "std_error"])
+            assert np.isnan(
+                robust.loc["ICC", ["std_error", "conf_low", "conf_high"]].astype(float)
+            ).all()
     assert zeros > 0
 
 
@@ -227,7 +229,7 @@ def test_what_cannot_be_had_is_refused():
     batches = moestat.Blocks(lambda i: (X.to_numpy(), y.to_numpy()), 2)
     for call, match in (
         (lambda: moestat.dendrogram(fitted), "not available for fits with random effects"),
-        (lambda: moestat.required_n(fitted, error=0.1, what="a[0,t]"), "without random effects"),
+        (lambda: moestat.required_n(fitted, error=0.1, what="a[1,t]"), "without random effects"),
         (lambda: moestat.fit_blocks(fitted.family, batches), "random effects need groups of rows"),
         (lambda: moestat.fit_many(fitted.family, [(X, y)]), "random effects need groups of rows"),
         (lambda: moestat.stepwise("y ~ t + (1 | id)", frame, n_experts=1), "random= and groups="),
@@ -249,8 +251,8 @@ def test_components_at_the_end_of_their_range_have_no_interval():
         r = part.loc["corr(Intercept, t)"]
         if abs(r.estimate) > 1.0 - 1e-9:
             ends += 1
-            assert not r.lower > r.estimate
-            assert not r.upper < r.estimate
-        assert np.all(part.loc[["sd(Intercept)", "sd(t)"], "upper"] > 0.0)
+            assert not r.conf_low > r.estimate
+            assert not r.conf_high < r.estimate
+        assert np.all(part.loc[["sd(Intercept)", "sd(t)"], "conf_high"] > 0.0)
         assert "corr(Intercept, t)" in str(result.summary())
     assert ends > 0

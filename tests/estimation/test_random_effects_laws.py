@@ -98,15 +98,15 @@ def test_a_quadrature_equals_brute_force(member, scale):
         groups = [(y, eta) for y, eta in groups if np.all(eta > -5.0)]
     theta = np.clip(np.zeros(family.n_params), family.lower, family.upper)
     names = family.param_names
-    theta[names.index("a[0,0]")], theta[names.index("l[0,0]")] = 1.0, scale
+    theta[names.index("a[1,0]")], theta[names.index("l[1,0]")] = 1.0, scale
     sums = group_sums(family, theta, sample_of(groups, family), 2)
     exact = brute_force(log_mass, groups, scale)
     assert np.allclose(sums.log_density, exact[:, 0], rtol=0, atol=1e-10)
     assert np.allclose(sums.moments[0, :, 0], exact[:, 1], rtol=0, atol=1e-9)
     assert np.allclose(sums.moments[0, :, 1], exact[:, 2], rtol=1e-7, atol=1e-12)
     # Derivatives in b and lambda, by differences along which the likelihood changes.
-    for name in ("b[0]", "l[0,0]"):
-        at, step = names.index(name), 1e-4 * (max(1.0, scale) if name == "b[0]" else scale)
+    for name in ("b[1]", "l[1,0]"):
+        at, step = names.index(name), 1e-4 * (max(1.0, scale) if name == "b[1]" else scale)
         moved = np.zeros(theta.size)
         moved[at] = step
         sample = sample_of(groups, family)
@@ -131,7 +131,7 @@ def test_means_of_known_groups_and_of_the_population_equal_brute_force(name, mos
         warnings.simplefilter("ignore")
         fit = moestat.fit_formula(
             "y ~ x + (1 | id)", table, name, n_experts=1, rng=0,
-            fixed={"a": {"x": 0.5}, "b": {0: 0.3}, "l": {0: scale}}, bounds={"l": (-400, 400)},
+            fixed={"a": {"x": 0.5}, "b": {1: 0.3}, "l": {1: scale}}, bounds={"l": (-400, 400)},
         )  # fmt: skip
     inverse = expit if name == "binomial" else np.exp
     log_mass = MEMBERS["binary" if name == "binomial" else name][1]

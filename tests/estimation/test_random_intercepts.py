@@ -96,7 +96,7 @@ def table():
 def test_one_expert_is_the_integral_and_its_maximum(table, response, name):
     fit = moestat.fit_formula(f"{response} ~ x + (1 | id)", table, name, n_experts=1, rng=0)
     assert fit.certificate.certified
-    b, a, scale = (fit.params[key] for key in ("b[0]", "a[0,x]", "l[0,0]"))
+    b, a, scale = (fit.params[key] for key in ("b[1]", "a[1,x]", "l[1,0]"))
     total = 0.0
     for _, rows in table.groupby("id"):
         y, eta = rows[response].to_numpy(), (b + a * rows.x).to_numpy()
@@ -109,7 +109,7 @@ def test_one_expert_is_the_integral_and_its_maximum(table, response, name):
     plain = moestat.fit_formula(f"{response} ~ x", table, name, n_experts=1, rng=0)
     theta = fit.theta.copy()
     theta[fit.family.index[0, -1]] = 0.0
-    for key in ("b[0]", "a[0,0]"):
+    for key in ("b[1]", "a[1,0]"):
         at = plain.family.param_names.index(key)
         theta[fit.family.param_names.index(key)] = plain.theta[at]
     sums = group_sums(fit.family, theta, encoded_rows(fit.family, fit.rows), 0)
@@ -140,14 +140,14 @@ def test_scores_and_hessian_of_groups_are_those_of_the_value(table, response, na
 def test_predicted_effects_and_means_are_conditional_moments(table):
     fit = moestat.fit_formula("y ~ x + (1 | id) | 1", table, "poisson", rng=0)
     value = fit.params
-    pi = np.array([expit(value["beta0[0]"]), expit(-value["beta0[0]"])])
+    pi = np.array([expit(value["beta0[1]"]), expit(-value["beta0[1]"])])
     means = fit.predict(table, groups=table["id"]).to_numpy()
     for group in (3, 11):
         rows = table[table.id == group]
         shares, effects, first = np.empty(2), np.empty(2), np.empty(2)
         for i in range(2):
-            eta = (value[f"b[{i}]"] + value[f"a[{i},x]"] * rows.x).to_numpy()
-            scale = value[f"l[{i},0]"]
+            eta = (value[f"b[{i + 1}]"] + value[f"a[{i + 1},x]"] * rows.x).to_numpy()
+            scale = value[f"l[{i + 1},0]"]
             density = density_of("poisson", rows.y.to_numpy(), eta, scale)
             shares[i] = integral(density)
             effects[i] = scale * integral(density, lambda v: v) / shares[i]
@@ -159,8 +159,8 @@ def test_predicted_effects_and_means_are_conditional_moments(table):
         at = np.flatnonzero(table.id == group)[0]
         assert means[at] == pytest.approx(tau @ first, rel=1e-8)
     # The population's mean is that of a log-normal factor.
-    eta = [value[f"b[{i}]"] + value[f"a[{i},x]"] * table.x for i in range(2)]
-    whole = sum(pi[i] * np.exp(eta[i] + 0.5 * value[f"l[{i},0]"] ** 2) for i in range(2))
+    eta = [value[f"b[{i + 1}]"] + value[f"a[{i + 1},x]"] * table.x for i in range(2)]
+    whole = sum(pi[i] * np.exp(eta[i] + 0.5 * value[f"l[{i + 1},0]"] ** 2) for i in range(2))
     assert np.allclose(fit.predict(table), whole, rtol=1e-9)
     drawn = np.mean([fit.simulate(rng=s) for s in range(200)], axis=0)
     assert np.corrcoef(drawn, whole)[0, 1] > 0.9

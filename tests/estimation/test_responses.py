@@ -63,7 +63,7 @@ def test_an_offset_of_a_poisson_formula_is_an_exposure(counts):
     mine = moestat.fit_formula("y ~ x", data, "poisson", n_experts=1, offset="log(t)", rng=0)
     model = sm.GLM(y, sm.add_constant(x), sm.families.Poisson(), exposure=exposure)
     other = model.fit(tol=1e-14)
-    names = ["b[0]", "a[0,x]"]
+    names = ["b[1]", "a[1,x]"]
     assert np.allclose(mine.params[names], other.params, rtol=1e-8)
     assert np.allclose(mine.bse[names], other.bse, rtol=1e-8)
     assert mine.llf == pytest.approx(other.llf, rel=1e-12)

@@ -34,7 +34,7 @@ def votes(frame):
 
 def test_one_gaussian_expert_is_linear_regression(frame, line):
     ols = sm.OLS(frame["cost"], sm.add_constant(frame[["age", "<b>"]])).fit()
-    names = ["b[0]", "a[0,age]", "a[0,<b>]"]
+    names = ["b[1]", "a[1,age]", "a[1,<b>]"]
     # Of regression coefficients, with the variance by maximum likelihood.
     factor = np.sqrt(ols.df_resid / ols.nobs)
     assert line.llf == line.log_likelihood == pytest.approx(ols.llf, abs=1e-4)
@@ -57,7 +57,7 @@ def test_one_gaussian_expert_is_linear_regression(frame, line):
 
 def test_one_multinomial_expert_is_logistic_regression(frame, votes):
     logit = sm.Logit(frame["vote"] == "no", sm.add_constant(frame[["age", "<b>"]])).fit(disp=0)
-    names = ["b[0,no]", "a[0,no,age]", "a[0,no,<b>]"]
+    names = ["b[1,no]", "a[1,no,age]", "a[1,no,<b>]"]
     assert votes.llf == pytest.approx(logit.llf, abs=1e-4)
     assert np.allclose(votes.params[names], logit.params, rtol=1e-2)
     assert np.allclose(votes.bse[names], logit.bse, rtol=1e-2)
@@ -70,7 +70,7 @@ def test_one_multinomial_expert_is_logistic_regression(frame, votes):
 
 def test_the_gate_of_one_expert_has_no_place_in_labelled_answers(line):
     assert not any(name.startswith("beta") for name in line.params.index)
-    at = line.param_names.index("beta0[0]")
+    at = line.param_names.index("beta0[1]")
     assert np.isnan(line._z[at])
     assert line.theta_bse[at] == 0.0
 
@@ -138,7 +138,7 @@ def test_data_sets_of_a_batch_keep_their_own_names(frame):
     labels = frame["vote"] == "no"
     sets = [(frame[["age"]], frame["vote"]), (frame[["<b>"]], labels)]
     one, other = moestat.fit_many(family, sets, rng=0)
-    assert "a[0,no,age]" in one.params.index
-    assert "a[0,False,<b>]" in other.params.index
+    assert "a[1,no,age]" in one.params.index
+    assert "a[1,False,<b>]" in other.params.index
     assert set(one.predict(frame[["age"]])) <= {"no", "yes"}
     assert other.predict(frame[["<b>"]]).dtype == bool

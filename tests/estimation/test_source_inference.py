@@ -207,7 +207,7 @@ def test_what_a_source_cannot_answer_is_refused_by_name(fits, frame):
     with pytest.raises(ValueError, match="top must be"):
         found.influence(top=0)
     with pytest.raises(ValueError, match=r"from blocks or a source\. .*at_sample\(\)"):
-        found.profile("a[0,t]")
+        found.profile("a[1,t]")
 
 
 ROWS = {

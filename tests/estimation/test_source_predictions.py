@@ -58,8 +58,8 @@ def parts(folder):
     ("which", "options", "columns"),
     [
         ("mean", {}, ["mean"]),
-        ("gate", {}, ["gate[0]", "gate[1]"]),
-        ("experts", {}, ["experts[0]", "experts[1]"]),
+        ("gate", {}, ["gate[1]", "gate[2]"]),
+        ("experts", {}, ["experts[1]", "experts[2]"]),
         ("variance", {}, ["variance"]),
         ("quantile", {"q": [0.1, 0.9]}, ["quantile[0.1]", "quantile[0.9]"]),
     ],

@@ -154,12 +154,12 @@ def test_classes_that_are_told_apart_are_groups(data):
     sizes = fit.classes().xs("size", level=1)
     np.testing.assert_allclose(sizes.estimate, [len(g) / N for g in groups], rtol=1e-6)
     share = len(groups[0]) / N
-    assert sizes.error[1] == pytest.approx(np.sqrt(share * (1 - share) / N), rel=1e-4)
+    assert sizes.std_error[1] == pytest.approx(np.sqrt(share * (1 - share) / N), rel=1e-4)
 
 
 def test_covariates_are_near_the_gate_that_reads_them(result, data):
     gate = moestat.fit_formula("y ~ x | age", data, n_experts=2, rng=0)
-    one, error = gate.params["beta1[0,age]"], gate.bse["beta1[0,age]"]
+    one, error = gate.params["beta1[1,age]"], gate.bse["beta1[1,age]"]
     for method in ("bch", "ml", "two-step"):
         found = result.covariates(data[["age"]], method)
         assert abs(found.params[1, "age"] - one) < 2 * error
@@ -184,14 +184,14 @@ def test_classes_have_sizes_and_means_with_errors(result, data):
     line = result.blocks["b"] + result.blocks["a"][:, 0] * data.x.mean()
     np.testing.assert_allclose(table.xs("mean", level=1).estimate, line)
     # With a constant gate a class's mean is linear in its own coefficients.
-    at = [result.param_names.index(name) for name in ("b[0]", "a[0,x]")]
+    at = [result.param_names.index(name) for name in ("b[1]", "a[1,x]")]
     slope = np.array([1.0, data.x.mean()])
     error = np.sqrt(slope @ result._covariance[np.ix_(at, at)] @ slope)
-    assert table.error[1, "mean"] == pytest.approx(error, rel=1e-6)
-    low, high = table.loc[(1, "size"), ["lower", "upper"]]
+    assert table.std_error[1, "mean"] == pytest.approx(error, rel=1e-6)
+    low, high = table.loc[(1, "size"), ["conf_low", "conf_high"]]
     assert 0 < low < table.estimate[1, "size"] < high < 1
     robust = result.get_robustcov_results("HC0").classes()
-    assert not np.allclose(robust.error, table.error, rtol=1e-3)
+    assert not np.allclose(robust.std_error, table.std_error, rtol=1e-3)
     voters = moestat.fit_formula("vote ~ x | age", data, "multinomial", n_experts=1, rng=0)
     assert voters.classes().estimate[1, "P(yes)"] == pytest.approx((data.vote == "yes").mean())
 

@@ -61,13 +61,13 @@ def test_sums_of_two_effects_equal_brute_force(name, scales, nested):
     family = moestat.family(table, gate="softmax", n_experts=1, **options)
     at = {key: j for j, key in enumerate(family.param_names)}
     theta = np.clip(np.zeros(family.n_params), family.lower, family.upper)
-    theta[at["b[0]"]], theta[at["a[0,0]"]], theta[at["l[0,1]"]] = 0.3, 0.5, other
-    names = ["b[0]", "a[0,0]", "l[0,0]", "l[0,1]"]
+    theta[at["b[1]"]], theta[at["a[1,0]"]], theta[at["l[1,1]"]] = 0.3, 0.5, other
+    names = ["b[1]", "a[1,0]", "l[1,0]", "l[1,1]"]
     if nested:
-        theta[at["l[0,0]"]] = slope
+        theta[at["l[1,0]"]] = slope
     else:
-        theta[at["l[0,0]"]], theta[at["L[0,0,0]"]] = along, slope
-        names.append("L[0,0,0]")
+        theta[at["l[1,0]"]], theta[at["L[1,0,0]"]] = along, slope
+        names.append("L[1,0,0]")
     X = np.stack([x, half])
     sample = arranged(X, family.likelihood.encode(y, 1), np.ones(16), owner)
     found = group_sums(family, theta, sample, 2)
@@ -149,7 +149,7 @@ def test_nested_groups_of_normal_rows_equal_dense_matrices(schools):
     fit = fitted("y ~ x + (1 | school/class)", schools)
     assert fit.certificate.certified
     b, a, log_nu, part, school = (
-        fit.params[key] for key in ("b[0]", "a[0,x]", "log nu[0]", "l[0,0]", "l[0,1]")
+        fit.params[key] for key in ("b[1]", "a[1,x]", "log nu[1]", "l[1,0]", "l[1,1]")
     )
     nu, total = np.exp(log_nu), 0.0
     effects, new = fit.random_effects(), schools.assign(x=0.5)
@@ -201,20 +201,20 @@ def test_means_of_known_groups_with_slopes_equal_brute_force(schools):
     fit = fitted("c ~ x + (1 + x | school)", schools, "poisson")
     value = fit.params
     rows = schools[schools.school == "s03"]
-    eta = (value["b[0]"] + value["a[0,x]"] * rows.x).to_numpy()
+    eta = (value["b[1]"] + value["a[1,x]"] * rows.x).to_numpy()
     log = np.zeros((V[::4].size, V[::4].size)) - 0.5 * V[::4, None] ** 2 - 0.5 * V[::4] ** 2
     for y, at, x in zip(rows.c, eta, rows.x, strict=True):
-        load = value["l[0,0]"] + value["L[0,0,x]"] * x
-        log += log_mass("poisson", y, at + load * V[::4, None] + value["l[0,1]"] * V[::4])
+        load = value["l[1,0]"] + value["L[1,0,x]"] * x
+        log += log_mass("poisson", y, at + load * V[::4, None] + value["l[1,1]"] * V[::4])
     share = np.exp(log - logsumexp(log))
     for x in (0.5, -2.0):
-        load = value["l[0,0]"] + value["L[0,0,x]"] * x
-        mean = value["b[0]"] + value["a[0,x]"] * x
-        mean = np.exp(mean + load * V[::4, None] + value["l[0,1]"] * V[::4])
+        load = value["l[1,0]"] + value["L[1,0,x]"] * x
+        mean = value["b[1]"] + value["a[1,x]"] * x
+        mean = np.exp(mean + load * V[::4, None] + value["l[1,1]"] * V[::4])
         new = pd.DataFrame({"x": [x], "school": ["s03"]})
         found = fit.predict(new, groups=new.school)
         assert found.iloc[0] == pytest.approx(np.sum(share * mean), rel=1e-8)
-    slope = np.sum(share * value["L[0,0,x]"] * V[::4, None])
+    slope = np.sum(share * value["L[1,0,x]"] * V[::4, None])
     assert fit.random_effects().loc["s03", "x"] == pytest.approx(slope, abs=1e-8)
     small = fitted("c ~ x + (1 | school)", schools, "poisson")
     assert (fit.compare_lr_test(small).other_df, fit.compare_lr_test(small).df) == (1, 2)
@@ -254,7 +254,7 @@ def test_simulated_rows_of_a_class_are_more_alike_than_those_of_a_school(schools
     left = [fit.simulate(rng=s) - fit.predict() for s in range(40)]
     of_class = [r.groupby([schools.school, schools["class"]]).mean().var() for r in left]
     of_school = [r.groupby(schools.school).mean().var() for r in left]
-    part, school, nu = fit.params["l[0,0]"], fit.params["l[0,1]"], np.exp(fit.params["log nu[0]"])
+    part, school, nu = fit.params["l[1,0]"], fit.params["l[1,1]"], np.exp(fit.params["log nu[1]"])
     assert np.mean(of_class) == pytest.approx(school**2 + part**2 + nu / 4, rel=0.15)
     assert np.mean(of_school) == pytest.approx(school**2 + part**2 / 3 + nu / 12, rel=0.2)
 

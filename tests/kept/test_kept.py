@@ -28,7 +28,8 @@ def test_a_result_says_what_it_said(path):
     assert np.isclose(result.log_likelihood, again.log_likelihood, rtol=1e-10)
     # A fit of a family by itself has its experts in any order.
     result, again = (
-        each.relabel(np.argsort(-each.responsibilities.mean(axis=0))) for each in (result, again)
+        each.relabel(1 + np.argsort(-np.mean(each.responsibilities, axis=0)))
+        for each in (result, again)
     )
     assert np.allclose(result.bse, again.bse, rtol=1e-5)
     assert np.allclose(result.predict(X), again.predict(X), rtol=1e-5)

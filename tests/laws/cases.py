@@ -252,7 +252,7 @@ class Case:
             "groups": {"groups": "id"},
             "offset": {"offset": "off"},
             "equal": {"equal": [slope]},
-            "fixed": {"fixed": {slope: {(0, "z"): 0.25}}},
+            "fixed": {"fixed": {slope: {(1, "z"): 0.25}}},
             "prior": {"prior": moestat.Prior()},
             "missing": {"missing": "drop"},
             "compress": {"compress": "auto"},

@@ -90,7 +90,7 @@ def a_bound_of_the_user_is_a_bound(case: Case) -> Iterator[Cell]:
             sound = not found.certificate.collapsed
             yield Cell(f"{name}, collapsed", HOLDS if sound else FAILS, "on a bound that was given")
             if question == "fit" and found.certificate.certified:
-                known = {block: {int(i): low for i in np.flatnonzero(free)}}
+                known = {block: {int(i) + 1: low for i in np.flatnonzero(free)}}
                 again, refusal, foreign = asked(
                     lambda known=known, found=found: case.fit(fixed=known, starts=found.theta)
                 )

@@ -111,7 +111,7 @@ def tests_of_nested_fits(case: Case) -> Iterator[Cell]:
     slope = next((c.slope for c in _expert_channels(case) if c.slope), None)
     if slope is None:
         return
-    small, refusal, foreign = asked(lambda: case.fit(fixed={slope: {(0, "z"): 0.0}}))
+    small, refusal, foreign = asked(lambda: case.fit(fixed={slope: {(1, "z"): 0.0}}))
     if refusal or foreign:
         yield Cell("restricted fit", FAILS if foreign else REFUSED, str(foreign or refusal))
         return

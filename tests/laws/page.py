@@ -39,7 +39,7 @@ together.
 | groups | `groups="id"`: all rows with the same `id` have the same expert |
 | offset | `offset="off"`, a known part of the linear predictor |
 | equal | `equal=["a"]`, slopes that are equal in all experts |
-| fixed | `fixed={"a": {(0, "z"): 0.25}}`, a coefficient of the first expert with a given value |
+| fixed | `fixed={"a": {(1, "z"): 0.25}}`, a coefficient of the first expert with a given value |
 | prior | `prior=moestat.Prior()`, a weakly informative prior |
 | missing | `missing="drop"`: rows with missing values are left out |
 | transformed | a function of the response in the formula, such as `log(y) ~ x` |

@@ -83,7 +83,7 @@ OTHERS: dict[str, Any] = {
     "plot_qq": lambda case, r: r.plot_qq(),
     "plot_calibration": lambda case, r: r.plot_calibration(),
     "plot_influence": lambda case, r: r.plot_influence(),
-    "relabel": lambda case, r: r.relabel([1, 0]).llf,
+    "relabel": lambda case, r: r.relabel([2, 1]).llf,
     "without_data": lambda case, r: str(r.without_data().summary()),
     "explain": lambda case, r: str(r.explain()),
     "get_prediction of known groups": lambda case, r: r.get_prediction(

@@ -34,7 +34,7 @@ def restrictions_are_known_values(case: Case) -> Iterator[Cell]:
     if case.option not in _OPTIONS or found is None or not _sound(base):
         return
     block, name = found
-    experts = range(2) if block in case.arguments.get("equal", ()) else [0]
+    experts = (1, 2) if block in case.arguments.get("equal", ()) else (1,)
     # An expert of another likelihood, such as the uniform one, may have no slopes.
     experts = [i for i in experts if f"{block}[{i},x]" in base.bse.index]
     known = lambda value: {block: {(i, "x"): value for i in experts}}  # noqa: E731
@@ -91,7 +91,7 @@ def _coefficient(case: Case) -> tuple[str, str] | None:
     """The block and the name of the slope of x in the first expert."""
     family = case.result.family
     for channel in family.channels[family.first_expert_channel :]:
-        name = f"{channel.slope}[0,x]"
+        name = f"{channel.slope}[1,x]"
         if channel.slope and name in case.result.param_names:
             return channel.slope, name
     return None
@@ -127,7 +127,7 @@ def restrictions_of_fits_at_limits(case: Case) -> Iterator[Cell]:
     if refusal or foreign:
         yield Cell("fit", FAILS if foreign else REFUSED, str(foreign or refusal))
         return
-    name = f"{channel.slope}[0,x]"
+    name = f"{channel.slope}[1,x]"
     for value in (0.0, 0.5):
         held, refusal, foreign = asked(
             lambda value=value: full.fit_constrained(f"{name} = {value}")
@@ -135,7 +135,7 @@ def restrictions_of_fits_at_limits(case: Case) -> Iterator[Cell]:
         if refusal or foreign:
             yield Cell(f"fit_constrained, {value}", FAILS, str(foreign or refusal))
             continue
-        known = {channel.slope: {(0, "x"): value}}
+        known = {channel.slope: {(1, "x"): value}}
         more = {"n_starts": 4, "risk": 1.0}
         again, refusal, foreign = asked(
             lambda known=known, more=more: case.fit(frame, **given, fixed=known, **more)
@@ -149,7 +149,7 @@ def restrictions_of_fits_at_limits(case: Case) -> Iterator[Cell]:
         yield Cell("profile", FAILS, str(foreign or refusal))
         return
     for side, end in zip(("lower end", "upper end"), profile.interval, strict=True):
-        known = {channel.slope: {(0, "x"): float(end)}}
+        known = {channel.slope: {(1, "x"): float(end)}}
         again, *_ = asked(lambda known=known: case.fit(frame, **given, fixed=known))
         drop = 0.5 * chi2.isf(0.05, 1)
         yield compared(f"profile, {side}", full.llf - again.llf, drop, atol=1e-3)

@@ -67,7 +67,7 @@ def test_published_sigmoid_truth_has_the_direction_that_its_opposite_scores_impl
     spectrum = information_spectrum(*published("sigmoid"))
     (direction,) = spectrum.null_directions
     assert direction.components == pytest.approx(
-        {"gamma[0]": 1.0, "beta[0]": -1.0, "beta[1]": 1.0}, rel=1e-6
+        {"gamma[1]": 1.0, "beta[1]": -1.0, "beta[2]": 1.0}, rel=1e-6
     )
     assert spectrum.gap > 1e6
     family, theta = published("sigmoid")
@@ -83,7 +83,7 @@ def test_published_sigmoid_truth_has_the_direction_that_its_opposite_scores_impl
 def test_inner_product_gate_has_its_ridge_and_nothing_else():
     spectrum = information_spectrum(*published("sigmoid-inner"))
     (direction,) = spectrum.null_directions
-    moved = {"alpha[0,0]": 1.0, "alpha[1,0]": 1.001, "tau": 0.1}  # beta = 0 scales to itself
+    moved = {"alpha[1,0]": 1.0, "alpha[2,0]": 1.001, "tau": 0.1}  # beta = 0 scales to itself
     scale = direction.components["tau"] / 0.1
     assert direction.components == pytest.approx(
         {name: scale * value for name, value in moved.items()}, rel=1e-6
@@ -95,8 +95,8 @@ def test_published_euclidean_truth_has_two_free_directions():
     spectrum = information_spectrum(*published("sigmoid-euclidean"))
     found = [direction.components for direction in spectrum.null_directions]
     assert len(found) == 2
-    assert found[0] == pytest.approx({"alpha[0,0]": 1.0, "beta[0]": 1.0}, rel=1e-6)
-    assert found[1] == pytest.approx({"alpha[1,0]": -1.0, "beta[1]": 1.0}, rel=1e-6)
+    assert found[0] == pytest.approx({"alpha[1,0]": 1.0, "beta[1]": 1.0}, rel=1e-6)
+    assert found[1] == pytest.approx({"alpha[2,0]": -1.0, "beta[2]": 1.0}, rel=1e-6)
 
 
 def test_published_softmax_truth_is_identified_but_hardly():
@@ -141,7 +141,7 @@ def test_one_normal_expert():
     expected = np.zeros((7, 7))
     expected[3:6, 3:6] = np.array([[1, 0.5, 0.5], [0.5, 1, 0.25], [0.5, 0.25, 1]]) / 0.3
     expected[6, 6] = 0.5
-    assert family.param_names[3:] == ["b[0]", "a[0,0]", "a[0,1]", "log nu[0]"]
+    assert family.param_names[3:] == ["b[1]", "a[1,0]", "a[1,1]", "log nu[1]"]
     assert np.allclose(found, expected, rtol=1e-13, atol=1e-14)
 
 
@@ -193,7 +193,7 @@ def test_one_expert_hides_its_gate_from_a_continuous_response_too():
     family = moestat.family("gaussian", gate="sigmoid", n_experts=1)
     spectrum = information_spectrum(family, np.array([0, 1, 1, 0.5, 2, -1.0]))
     found = [direction.components for direction in spectrum.null_directions]
-    assert found == [{"beta[0]": 1.0}, {"alpha[0,0]": 1.0}]
+    assert found == [{"beta[1]": 1.0}, {"alpha[1,0]": 1.0}]
     assert spectrum.identified.size == 3
 
 
@@ -206,7 +206,7 @@ def test_copies_of_an_expert_move_against_each_other(gate):
     found = [direction.components for direction in spectrum.null_directions]
     expected = [
         {f"{name}[{first}{rest}": -1.0, f"{name}[{first + 1}{rest}": 1.0}
-        for first in (0, 2)
+        for first in (1, 3)
         for name, rest in (("b", "]"), ("a", ",0]"), ("log nu", "]"))
     ]
     assert found == [pytest.approx(direction, rel=1e-6) for direction in expected]
@@ -224,7 +224,7 @@ def test_a_softmax_gate_on_copies_also_frees_the_split_of_mass():
     spectrum = information_spectrum(family, family.pack(parts), moestat.Uniform(-2, 2))
     assert len(spectrum.null_directions) == 5
     named = {name for direction in spectrum.null_directions for name in direction.components}
-    assert not any(name.endswith(("[2]", "[2,0]")) for name in named)
+    assert not any(name.endswith(("[3]", "[3,0]")) for name in named)
 
 
 def test_chunks_of_rows_do_not_change_the_spectrum(monkeypatch):
@@ -262,7 +262,7 @@ def test_a_regression_function_that_ignores_its_gate_has_null_directions():
     same = family.pack({"beta0": [0.3, 0], "beta1": [1, 0], "a": [2, 2], "b": [1, 1]})
     spectrum = information_spectrum(family, same, noise=1.0)
     named = {str(direction) for direction in spectrum.null_directions}
-    assert named == {"+1 beta0[0]", "+1 beta1[0,0]"}
+    assert named == {"+1 beta0[1]", "+1 beta1[1,0]"}
 
 
 @pytest.mark.parametrize(

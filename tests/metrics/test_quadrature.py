@@ -103,7 +103,7 @@ def test_functions_that_are_singular_off_the_real_line(gap):
 
         return np.sqrt(density(law[1]) * density(other[1]))
 
-    assert law[0].param_names[2:5] == ["b[0]", "a[0,0]", "log nu[0]"]
+    assert law[0].param_names[2:5] == ["b[1]", "a[1,0]", "log nu[1]"]
     exact = integrate.quad(affinity, -12, gap + 12, epsabs=1e-14, epsrel=1e-13, limit=500)[0]
     laws, X = [law, other], np.zeros((1, 1))
     for refinement, accuracy in ((1, 1e-7), (2, 1e-10), (4, 1e-12)):

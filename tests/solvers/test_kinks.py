@@ -257,7 +257,9 @@ def test_fits_are_certified_and_kinks_are_maxima(truth, k):
                 moved = result.params.copy()
                 moved[j] += side * step
                 assert -value_at(problem, moved) <= result.log_likelihood + GAIN_LIMIT
-        assert ("Held at a kink" in str(result.summary())) == (result.certificate.kinks > 0)
+        assert ("Held at a kink" in str(result.summary(details=True))) == (
+            result.certificate.kinks > 0
+        )
     assert held > 0
 
 

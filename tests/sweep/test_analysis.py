@@ -109,7 +109,7 @@ def test_what_was_not_recorded_has_no_rate_and_says_so(analyse):
 def test_evidence(analyse):
     evidence = analyse(exact_rate)["newton"].evidence
     assert evidence.statuses == {"converged": 6}
-    assert evidence.active == {"a[0]": 2}
+    assert evidence.active == {"a[1]": 2}
     assert evidence.n_starts == {3: 6}
     assert evidence.n_optima == {1: 2, 2: 2, 3: 2}
     assert (evidence.condition.count, evidence.condition.missing) == (4, 2)

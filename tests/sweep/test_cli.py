@@ -160,7 +160,7 @@ def test_rates_as_json(fill):
     assert all(block["standard_error"] > 0 for block in newton["blocks"].values())
     assert newton["verdict"]["theory"] == "this exponent"
     assert newton["cell_errors"]["over"]["a"]["rate"]["slope"] == pytest.approx(-0.25)
-    assert newton["evidence"]["active"] == {"a[0]": 2}
+    assert newton["evidence"]["active"] == {"a[1]": 2}
 
 
 def test_tables_show_published_slopes_where_there_are_some(tmp_path, text):

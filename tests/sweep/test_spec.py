@@ -158,7 +158,7 @@ WRONG = [
     ),
     ('gate = "softmax"', 'gate = "softmax"\nn_classes = 1', "truth 't': n_classes: must be"),
     ("beta1 = [3.0, 0.0]", "beta1 = [3.0]", "truth 't': block 'beta1' must have shape (2, 1)"),
-    ("beta1 = [3.0, 0.0]", "beta1 = [99.0, 0.0]", "truth 't': bounds: beta1[0,0] = 99"),
+    ("beta1 = [3.0, 0.0]", "beta1 = [99.0, 0.0]", "truth 't': bounds: beta1[1,0] = 99"),
     ("beta0 = [-2.0, 0.0]", "beta0 = -2.0", "truth 't': beta0: must list one number per expert"),
     ("beta0 = [-2.0, 0.0]", 'beta0 = ["x", 0]', "truth 't': block 'beta0' must hold numbers"),
     ("a = [[1.0, 0.0], [1.0, 0.0]]", "a = [[1.0], [nan]]", "truth 't': block 'a' holds 1 NaN"),

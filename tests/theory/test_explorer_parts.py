@@ -46,9 +46,9 @@ def test_the_distance_has_full_relative_accuracy(name, scale):
 def test_a_distance_of_the_fourth_order_is_resolved(h, tolerance):
     here = coordinates("softmax-2-order", 2, which=1)
     z = np.zeros(here.size)
-    z[[here.names.index("b[0]"), here.names.index("b[1]")]] = h, -h
+    z[[here.names.index("b[1]"), here.names.index("b[2]")]] = h, -h
     for i in range(2):
-        z[here.names.index(f"log nu[{i}]")] = -(h**2) / 0.25
+        z[here.names.index(f"log nu[{i + 1}]")] = -(h**2) / 0.25
     deviation = here.unpack(z)
     root = float(np.linalg.norm(here.model.values(deviation)))
     assert 1.0 < root / h**4 < 5.0
@@ -70,7 +70,7 @@ def test_the_distance_is_the_public_one(name):
 def test_a_kink_that_moves_a_little_is_seen():
     here = coordinates("mlmoe-3", 24)
     z = np.zeros(here.size)
-    z[here.names.index("alpha[1,0]")], z[here.names.index("alpha[2,0]")] = 1e-3, -1e-3
+    z[here.names.index("alpha[2,0]")], z[here.names.index("alpha[3,0]")] = 1e-3, -1e-3
     deviation = here.unpack(z)
     model, design = here.model, CASES["mlmoe-3"].design
     exact = moestat.hellinger(
@@ -172,6 +172,6 @@ def test_what_bounds_hold_is_no_deviation():
         near = references(three, theta, one, False)[0]
         found = Coordinates(Model(three, one, theta, near, nodes))
         assert found.deviations(np.zeros(found.size)).shape == (found.size,)
-        assert not {"tau", "beta[0]"} & set(found.names)
+        assert not {"tau", "beta[1]"} & set(found.names)
         sizes.append(found.size)
     assert sizes[0] == sizes[1]

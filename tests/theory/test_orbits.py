@@ -57,7 +57,7 @@ def test_the_line_through_table_2_is_found_and_followed():
     assert orbit.dimension == 1
     assert orbit.clear
     (direction,) = orbit.directions
-    assert direction.text == "+1 gamma[0], -1 beta[0], +1 beta[1]"
+    assert direction.text == "+1 gamma[1], -1 beta[1], +1 beta[2]"
     assert direction.curve.straight
     assert direction.curve.ends == ("length", "length")
     assert direction.curve.back == pytest.approx(5.0)
@@ -72,8 +72,8 @@ def test_the_plane_through_table_4_is_found_and_ends_where_a_kink_enters():
     (orbit,) = search.orbits
     assert orbit.dimension == 2
     first, second = orbit.directions
-    assert first.text == "+1 alpha[0,0], +1 beta[0]"
-    assert second.text == "+1 alpha[1,0], -1 beta[1]"
+    assert first.text == "+1 alpha[1,0], +1 beta[1]"
+    assert second.text == "+1 alpha[2,0], -1 beta[2]"
     # alpha = -5 may move up to 0 and alpha = 5 down to 1, the ends of the inputs.
     assert first.curve.forth == pytest.approx(5 * np.sqrt(2), abs=0.02)
     assert second.curve.back == pytest.approx(4 * np.sqrt(2), abs=0.02)
@@ -84,7 +84,7 @@ def test_the_ridge_of_the_inner_product_gate_is_found():
     family, truth = published("sigmoid-inner")
     search = find_orbits(family, truth, n_starts=1, rng=0)
     direction = search.orbits[0].directions[0]
-    assert direction.text == "a common factor of alpha[0,0], alpha[1,0], tau"
+    assert direction.text == "a common factor of alpha[1,0], alpha[2,0], tau"
     assert direction.curve.discrepancy < 1e-12
     assert direction.curve.forth == pytest.approx(5.0, rel=1e-3)
 
@@ -105,8 +105,8 @@ def test_the_flip_of_all_scores_under_equal_slopes_is_found():
     assert flipped.isolated
     # sigma(-s) = exp(-s) sigma(s), so gamma moves by the constant difference of the scores.
     assert flipped.changes == (
-        "gamma[0] 0.4 -> 2.4, beta[0] 1.5 -> -1.5, alpha[0,0] 2 -> -2,"
-        " beta[1] -0.5 -> 0.5, alpha[1,0] 2 -> -2"
+        "gamma[1] 0.4 -> 2.4, beta[1] 1.5 -> -1.5, alpha[1,0] 2 -> -2,"
+        " beta[2] -0.5 -> 0.5, alpha[2,0] 2 -> -2"
     )
 
 
@@ -160,7 +160,7 @@ def test_an_expert_that_does_not_see_x_mixes():
         if "split: one expert" in orbit.name
         for direction in orbit.directions
     }
-    constant, sloped = curves["+1 b[0,0], -1 b[2,0]"], curves["+1 b[1,0], -1 b[2,0]"]
+    constant, sloped = curves["+1 b[1,0], -1 b[3,0]"], curves["+1 b[2,0], -1 b[3,0]"]
     assert constant.integrates
     assert constant.discrepancy < 1e-12
     assert not constant.straight

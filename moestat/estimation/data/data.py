@@ -53,6 +53,7 @@ class Data:
     drawn: bool = False  # whether the rows are a sample of those of the fit
     # (n,): label of the part of its group that each row belongs to, where groups are nested
     parts: Labels | None = field(default=None, repr=False)
+    experts: tuple[str, ...] | None = None  # (k,): names of the experts, in place of numbers
 
     @classmethod
     def of(cls, model: Family, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Data:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import short
+from moestat.base.validate import is_sequence, short
 from moestat.base.warnings import MisfitWarning
 from moestat.estimation.data.data import Data
 from moestat.estimation.reading.inputs import Inputs, read_inputs
-from moestat.estimation.reading.table import Column, as_column, check_aligned
+from moestat.estimation.reading.table import Column, Table, as_column, as_table, check_aligned
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood
 from moestat.model.links import links_of
 
-__all__ = ["LOG_EXPOSURE", "offset_of_exposure", "question_offset", "with_exposure"]
+__all__ = [
+    "LOG_EXPOSURE",
+    "OFFSET",
+    "is_values",
+    "offset_of_exposure",
+    "question_offset",
+    "with_exposure",
+    "with_offset",
+    "with_offset_column",
+]
 
-LOG_EXPOSURE = "log(exposure)"
-"""Name of the input that an exposure becomes if inputs have names."""
+LOG_EXPOSURE, OFFSET = "log(exposure)", "offset"
+"""Names of the inputs that an exposure, and the values of an offset, become."""
 
 _EVIDENCE = np.log(1e3)
 """Difference of two log-likelihoods from which an offset is questioned: the responses are a
@@ -65,28 +75,65 @@ def with_exposure(
 ) -> tuple[Inputs, int]:
     """Inputs with the logarithm of an exposure (n,) as their last column, and its position."""
     check_exposure(family, offset)
-    check_aligned({"X": X, "exposure": exposure})
+    return _with_column(X, exposure, "exposure", missing)
+
+
+def with_offset(X: Any, offset: Any, family: Any, missing: str) -> tuple[Inputs, int]:
+    """Inputs with an offset (n,) as their last column, and its position."""
+    if isinstance(family, Family):
+        raise ValueError(
+            "offset: values of the rows are allowed only if the family is given by name; with a"
+            " family from moestat.family pass them as a column of X, and offset= of the family as"
+            " its position"
+        )
+    return _with_column(X, offset, OFFSET, missing)
+
+
+def is_values(offset: object) -> bool:
+    """Whether an offset is given by its values, not by the name or position of a column."""
+    return is_sequence(offset) or (hasattr(offset, "__array__") and np.ndim(offset) > 0)  # type: ignore[arg-type]
+
+
+def with_offset_column(data: Any, offset: Any, names: Sequence[str]) -> Table:
+    """A table with the values (n,) of an offset as one more column."""
+    table = as_table("data", data)
+    assert table is not None  # `column_names` has refused what is no table
+    check_aligned({"data": table, "offset": offset})
+    column = as_column(OFFSET, offset)
+    if column.values.shape != (table.n_rows,):
+        raise ValueError(f"offset must have shape ({table.n_rows},), got {column.values.shape}")
+    if OFFSET in names:
+        raise ValueError(f"offset: data have a column {OFFSET!r}; give it by name")
+    values = Column(column.numbers(OFFSET), column.missing, OFFSET)
+    return replace(table, columns=(*table.columns, values))
+
+
+def _with_column(X: Any, given: Any, argument: str, missing: str) -> tuple[Inputs, int]:
+    """Inputs with the offset that values (n,) are, or give, as their last column."""
+    check_aligned({"X": X, argument: given})
     inputs = X if isinstance(X, Inputs) else read_inputs(X, missing=missing)
-    column = as_column("exposure", exposure)
+    column = as_column(argument, given)
     if missing == "raise":
-        column.check_missing("exposure")
+        column.check_missing(argument)
     d, n = inputs.design.shape
     if column.values.shape != (n,):
-        raise ValueError(f"exposure must have shape ({n},), got {column.values.shape}")
-    values = column.numbers("exposure")
-    if (wrong := np.flatnonzero(values <= 0.0)).size:
-        raise ValueError(
-            f"exposure must be positive, got {values[wrong[0]]:g} in row {wrong[0]} (from 0)"
-        )
-    logs, table, features = np.log(values), inputs.table, inputs.features
+        raise ValueError(f"{argument} must have shape ({n},), got {column.values.shape}")
+    values, name = column.numbers(argument), argument
+    if argument == "exposure":
+        if (wrong := np.flatnonzero(values <= 0.0)).size:
+            raise ValueError(
+                f"exposure must be positive, got {values[wrong[0]]:g} in row {wrong[0]} (from 0)"
+            )
+        values, name = np.log(values), LOG_EXPOSURE
+    table, features = inputs.table, inputs.features
     if features is not None:
-        if LOG_EXPOSURE in features:
-            raise ValueError(f"exposure: X has a column {LOG_EXPOSURE!r}; give it as offset=")
-        features = (*features, LOG_EXPOSURE)
+        if name in features:
+            raise ValueError(f"{argument}: X has a column {name!r}; give it as offset=")
+        features = (*features, name)
     if table is not None:
-        name = LOG_EXPOSURE if features is not None else None
-        table = replace(table, columns=(*table.columns, Column(logs, column.missing, name)))
-    design = np.vstack([inputs.design, logs])
+        called = name if features is not None else None
+        table = replace(table, columns=(*table.columns, Column(values, column.missing, called)))
+    design = np.vstack([inputs.design, values])
     return replace(inputs, design=design, features=features, table=table), d
 
 

@@ -17,6 +17,7 @@ from moestat.estimation.reading.formula import FormulaInputs, beside, used_names
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.parse import Parsed, parsed
 from moestat.estimation.reading.table import Table, check_missing
+from moestat.model.constraints import experts_in_fixed
 from moestat.model.joint import as_likelihood
 
 if TYPE_CHECKING:
@@ -115,8 +116,10 @@ def arguments_of(
         )
     names = [f"b_{each}" for _, each in beside(terms.response)] if several else ["b"]
     if request.by_expert is not None and request.by_expert.without_intercept:
-        known = dict.fromkeys(request.by_expert.without_intercept, 0.0)
-        options["fixed"] = _without_intercept(options.get("fixed"), formula, names, known)
+        fixed = options.get("fixed")
+        first = 0 if isinstance(fixed, Mapping) and 0 in experts_in_fixed(fixed) else 1
+        known = dict.fromkeys((i + first for i in request.by_expert.without_intercept), 0.0)
+        options["fixed"] = _without_intercept(fixed, formula, names, known)
     elif not terms.has_intercept:
         options["fixed"] = _without_intercept(options.get("fixed"), formula, names)
     inputs_of_fit = inputs.inputs_of(table, designs)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from moestat.base.types import IntArray
 from moestat.estimation.data.data import Data
 from moestat.model.family import Family
+from moestat.model.numbering import ExpertNames, in_current_names, replaced
 
 __all__ = [
     "Term",
+    "experts_of",
+    "in_words",
     "names_by_term",
     "named_terms",
     "parameter_names",
+    "present_names",
     "reference_positions",
     "reported_positions",
 ]
@@ -32,7 +36,7 @@ _MEANINGS = {
 class Term:
     """One packed parameter in words."""
 
-    name: str  # its name in `MoEResults.param_names`, where atoms count from 0
+    name: str  # its name in `MoEResults.param_names`
     symbol: str  # its block in the model's formula
     part: str  # ``"gate"`` or ``"expert"``
     expert: int | None  # the number of the expert, from 1; None for a parameter that all share
@@ -41,6 +45,12 @@ class Term:
     outcome: str | None = None
     against: str | None = None  # that last class
     response: str | None = None  # the response that it is of, where there are several
+    called: str | None = None  # the name of the expert, if it has one
+
+    @property
+    def key(self) -> int | str | None:
+        """The number of the expert, or its name, as tables have it."""
+        return self.expert if self.called is None else self.called
 
     @property
     def equation(self) -> str | None:
@@ -67,8 +77,35 @@ def reported_positions(family: Family) -> IntArray:
     return np.setdiff1d(np.arange(family.n_params), np.concatenate(hidden))
 
 
+def experts_of(family: Family, data: Data | None) -> ExpertNames:
+    """What the experts of a fit are called."""
+    given = None if data is None else data.experts
+    # The names are of this fit; further fits to its data may have another number of experts.
+    known = given is not None and len(given) == family.n_experts
+    return ExpertNames(family.n_experts, given if known else None)
+
+
+def present_names(text: str, family: Family, data: Data | None) -> str:
+    """Equations, or a name, with present names of parameters in place of numbered and old ones."""
+    return in_current_names(text, parameter_names(family, data), _numbered(family, data))
+
+
+def in_words(text: str, family: Family, data: Data | None) -> str:
+    """A sentence with the names of the experts in place of their numbers."""
+    experts = experts_of(family, data)
+    if experts.given is None:
+        return text
+    names = dict(zip(_numbered(family, data), parameter_names(family, data), strict=True))
+    return replaced(experts.in_words(text), names)
+
+
+def _numbered(family: Family, data: Data | None) -> list[str]:
+    """The names of parameters with numbers of experts."""
+    return parameter_names(family, None if data is None else replace(data, experts=None))
+
+
 def names_by_term(family: Family, data: Data | None) -> dict[str, list[str]]:
-    """Names of the reported parameters of each term, such as ``a[0,x]`` and ``a[1,x]`` of ``x``."""
+    """Names of the reported parameters of each term, such as ``a[1,x]`` and ``a[2,x]`` of ``x``."""
     terms = named_terms(family, data)
     names: dict[str, list[str]] = {}
     for j in map(int, reported_positions(family)):
@@ -77,9 +114,10 @@ def names_by_term(family: Family, data: Data | None) -> dict[str, list[str]]:
 
 
 def parameter_names(family: Family, data: Data | None) -> list[str]:
-    """One name per packed parameter (P,), e.g. ``a[0,versicolor,width]`` for ``a[0,1,0]``.
+    """One name per packed parameter (P,), e.g. ``a[1,versicolor,width]`` of the first expert.
 
-    The first number is the atom.  Inputs and classes without names keep their numbers, from 0.
+    Experts have their numbers from 1, or names.  Inputs and classes without names have their
+    positions, from 0.
     """
     return family.param_names if data is None else [term.name for term in named_terms(family, data)]
 
@@ -90,7 +128,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
     known = None if data is None else data.features
     inputs = list(known or numbers)
     names = list(known or (f"x[{j}]" for j in numbers))
-    labels = _labels(family, data)
+    labels, experts = _labels(family, data), experts_of(family, data)
     terms: dict[int, Term] = {}
     for c, channel in enumerate(family.channels):
         part = "gate" if c < family.first_expert_channel else "expert"
@@ -107,7 +145,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
         for atom in range(1 if channel.shared else family.n_experts):
             coefficients = _coefficients(family, c, inputs, names)
             for step, (symbol, at, label) in enumerate(coefficients):
-                indices = [] if channel.shared else [str(atom)]
+                indices = [] if channel.shared else [experts.labels[atom]]
                 if channel.axis is None and channel.component is not None:
                     indices.append(word or str(channel.component))
                 indices += at
@@ -124,6 +162,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
                     outcome,
                     None if outcome is None else labels[r][-1],
                     responses[r].name if responses else None,
+                    None if channel.shared or experts.given is None else experts.labels[atom],
                 )
     return [terms[position] for position in range(family.n_params)]
 

@@ -20,7 +20,7 @@ from moestat.base.validate import (
     is_sequence,
     short,
 )
-from moestat.base.warnings import ConstantColumnWarning, warn_caller
+from moestat.base.warnings import ConstantColumnWarning, DataWarning, warn_caller
 from moestat.estimation.data.data import Data, spans
 from moestat.estimation.data.groups import check_groups
 from moestat.estimation.data.random_terms import random_likelihood, without_parts
@@ -278,6 +278,14 @@ def _check_order(X: Any, y: Any) -> None:
         raise ValueError(
             f"y has {several} columns and X has one: X and y look swapped; the order is fit(family,"
             " X, y). For several responses give a list of as many likelihoods"
+        )
+    # A series and a table of one column are both legal; a series of a response is more usual.
+    if np.ndim(X) == 1 and hasattr(X, "index") and np.ndim(y) == 2 and hasattr(y, "columns"):
+        warn_caller(
+            f"X is the series {short(getattr(X, 'name', None))} and y a table of one column,"
+            f" {short(str(y.columns[0]))}: the order is fit(family, X, y). If they are not swapped,"
+            " give X as a table",
+            DataWarning,
         )
 
 

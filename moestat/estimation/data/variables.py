@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,20 @@ _EFFECT_POINTS = 50
 """Points of the curve of an average over rows, each of which takes a pass over them."""
 
 
+_MOST_HELD = 3
+"""Variables that are held whose values pictures show."""
+
+
+def plain(name: str) -> str:
+    """The name of a column without the back-ticks that formulas have."""
+    return name.replace("`", "")
+
+
+def _shown(value: Any) -> str:
+    """A value as pictures show it."""
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
 @dataclass(frozen=True)
 class Along:
     """Inputs along one variable, and where pictures draw them and the rows of the data."""
@@ -32,10 +46,18 @@ class Along:
     x: FloatArray = field(repr=False)  # (m,): places of the inputs; NaN between the levels
     rows: FloatArray = field(repr=False)  # (n,): places of the rows
     levels: Labels | None = None  # of a categorical variable, at the places 0, 1, ...
+    held: Mapping[str, Any] = field(default_factory=dict)  # the values of the other variables
+    averaged: tuple[str, ...] = ()  # variables that keep the values of the rows
+    # (r, m, d): inputs with these values, of some rows; (1, m, d) without such variables
+    cloud: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)), repr=False)
+    share: FloatArray = field(default_factory=lambda: np.ones(1), repr=False)  # (r,), of sum 1
 
     def label(self, axes: Any) -> None:
-        """Write the name of the variable, and its levels, on the x-axis."""
-        axes.set_xlabel(self.name)
+        """Write the name of the variable, its levels, and what is held, on the x-axis."""
+        held = listed([f"{plain(n)} = {_shown(v)}" for n, v in self.held.items()], _MOST_HELD)
+        over = listed([plain(name) for name in self.averaged], _MOST_HELD)
+        words = [f"at {held}"] * bool(held) + [f"averaged over {over}"] * bool(over)
+        axes.set_xlabel(plain(self.name) + (f"\n({'; '.join(words)})" if words else ""))
         if self.levels is not None:
             axes.set_xticks(range(len(self.levels)), [str(level) for level in self.levels])
 
@@ -82,6 +104,15 @@ class Variables:
         new = np.broadcast_to(np.asarray(value), self.values[name].shape)
         return self.inputs({**self.values, name: new})
 
+    def with_values(self, values: Mapping[str, Any]) -> Variables:
+        """The same rows with one value of each of these variables."""
+        new = {name: np.full(self.values[name].shape, value) for name, value in values.items()}
+        return replace(self, values={**self.values, **new})
+
+    def one_row(self, values: Mapping[str, Any]) -> Variables:
+        """One row, with a value of each variable."""
+        return replace(self, values={name: np.array([values[name]]) for name in self.values})
+
     def check_unbound(self, what: str) -> None:
         """Raise if an input changes with others, as a term of a formula without its columns."""
         if self.bound:
@@ -105,10 +136,26 @@ class Variables:
 
     def along(self, feature: object, at: object, weight: FloatArray) -> Along:
         """Inputs along one variable; others are as in `at`, or at means or most frequent levels."""
-        name, fixed = self.name_of(feature), {**self._typical(weight), **self._given(at)}
+        name, fixed = self.name_of(feature), {**self.typical(weight), **self.checked(at)}
         grid, x = self._grid(name, CURVE_POINTS)
         columns = {one: np.full(grid.size, value) for one, value in fixed.items()}
-        return self._along(name, {**columns, name: grid}, x)
+        held = {one: value for one, value in fixed.items() if one != name and one in self.levels}
+        line = self._along(name, {**columns, name: grid}, x)
+        return replace(line, held=held, cloud=line.inputs[None])
+
+    def averaged(
+        self, line: Along, names: Sequence[str], rows: IntArray, weight: FloatArray
+    ) -> Along:
+        """The same line, with the values of these rows (r,) of some of the held variables."""
+        typical = self.typical(weight)
+        grid, _ = self._grid(line.name, CURVE_POINTS)
+        columns = {one: np.full(rows.size * grid.size, typical[one]) for one in self.values}
+        columns |= {one: np.repeat(self.values[one][rows], grid.size) for one in names}
+        inputs = self.inputs({**columns, line.name: np.tile(grid, rows.size)})
+        held = {name: value for name, value in line.held.items() if name not in names}
+        cloud = inputs.reshape(rows.size, grid.size, -1)
+        share = weight[rows] / weight[rows].sum()
+        return replace(line, held=held, averaged=tuple(names), cloud=cloud, share=share)
 
     def effects(self, feature: object, rows: IntArray) -> Along:
         """Inputs of these rows (r,) at values of one variable, shape (m r, d), value by value."""
@@ -142,7 +189,7 @@ class Variables:
         at = np.array([position[value] for value in values.tolist()])
         return at + 2.0 * _HALF_WIDTH * spread_out(at.size)
 
-    def _typical(self, weight: FloatArray) -> dict[str, Any]:
+    def typical(self, weight: FloatArray) -> dict[str, Any]:
         """The mean of each numeric column, and the most frequent value of any other."""
         typical: dict[str, Any] = {}
         for name, values in self.values.items():
@@ -153,7 +200,7 @@ class Variables:
                 typical[name] = found[np.argmax(np.bincount(place, weight))]
         return typical
 
-    def _given(self, at: object) -> dict[str, Any]:
+    def checked(self, at: object, argument: str = "at") -> dict[str, Any]:
         """Values of variables by name, checked."""
         if at is None:
             return {}
@@ -161,9 +208,9 @@ class Variables:
             for name in at:
                 if name not in self.values:
                     raise ValueError(
-                        f"at: no variable {short(name)}; there are {listed(self.values)}"
+                        f"{argument}: no variable {short(name)}; there are {listed(self.values)}"
                     )
-            return {name: self._checked(name, value) for name, value in at.items()}
+            return {name: self._checked(name, value, argument) for name, value in at.items()}
         if self.formula is not None:
             raise ValueError(
                 "at must hold values of columns by name for a fit by formula, such as"
@@ -172,10 +219,12 @@ class Variables:
         numbers = as_floats("at", at, (len(self.values),))
         return dict(zip(self.values, numbers, strict=True))
 
-    def _checked(self, name: str, value: Any) -> Any:
+    def _checked(self, name: str, value: Any, argument: str) -> Any:
         known = self.levels.get(name)
         if known is not None:
             if value not in known.tolist():
-                raise ValueError(f"at: {name} has the levels {listed(known)}, got {short(value)}")
+                raise ValueError(
+                    f"{argument}: {name} has the levels {listed(known)}, got {short(value)}"
+                )
             return value
-        return float(as_floats(f"at: {name}", value, ()))
+        return float(as_floats(f"{argument}: {name}", value, ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,8 +15,11 @@ from moestat.solvers.rules import DIFFERENCE_STEP
 
 __all__ = [
     "COMPLEX_STEP",
+    "Quantity",
     "features",
+    "gate_weights",
     "gradients",
+    "means_of_experts",
     "normal_reach",
     "of_experts",
     "predictions",
@@ -77,10 +80,25 @@ def features(X: FloatArray) -> FloatArray:
     return np.vstack([np.ones_like(x[:1]), x, products])
 
 
+def gate_weights(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
+    """Probabilities (k, n) of the experts by the gate, by plain NumPy; theta may be complex."""
+    return weights(family, blocks_of(family, theta), X)
+
+
+def means_of_experts(family: Family, theta: FloatArray, X: FloatArray) -> FloatArray:
+    """Means (k, n) of the experts, or probabilities (k K, n); theta may be complex."""
+    value = of_experts(family, theta, X)[1]
+    return value.reshape(-1, value.shape[-1])
+
+
+Quantity = Callable[[Family, FloatArray, FloatArray], FloatArray]
+"""Values (m, n) of a model at parameters and inputs (n, d), which carries imaginary parts along."""
+
+
 def gradients(
-    family: Family, theta: FloatArray, X: FloatArray
+    family: Family, theta: FloatArray, X: FloatArray, quantity: Quantity = predictions
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Predictions and their derivatives in theta, some rows at a time.
+    """Predictions, or other values, and their derivatives in theta, some rows at a time.
 
     A complex step in the intercept of each channel of each atom gives the derivative in the
     intercept; the derivatives in the other coefficients of the channel have their feature of x as a
@@ -92,14 +110,14 @@ def gradients(
     for start in range(0, len(X), _ROWS):
         rows = slice(start, min(start + _ROWS, len(X)))
         phi = features(X[rows])
-        value = predictions(family, theta, X[rows])
+        value = quantity(family, theta, X[rows])
         gradient = np.zeros((theta.size, *value.shape))
         for (i, c), first in np.ndenumerate(family.index):
             if family.channels[c].shared and i:
                 continue
             perturbed = theta.astype(complex)
             perturbed[first] += 1j * COMPLEX_STEP
-            slope = predictions(family, perturbed, X[rows]).imag / COMPLEX_STEP
+            slope = quantity(family, perturbed, X[rows]).imag / COMPLEX_STEP
             others = np.arange(1, int(family.width[c]))
             gradient[first] = slope
             gradient[first + others] = phi[family.offset[c] + others - 1][:, None] * slope

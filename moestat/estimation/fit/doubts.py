@@ -118,10 +118,9 @@ def _uncertified(result: Fitted, told: set[type[MoEWarning]]) -> list[Doubt]:
     prior = "" if family.is_regression or result.prior is not None else 'prior="weak"'
     simpler = " or ".join(filter(None, (prior, "fewer experts" * (family.n_experts > 1))))
     if certificate.collapsed:
-        experts = [str(i + 1) for i in certificate.collapsed]
-        one = len(experts) == 1
+        experts = result.experts.called(*certificate.collapsed)
         why = (
-            f"expert{'s' * (not one)} {_some(experts)} {'describes' if one else 'describe'} a few"
+            f"{experts} {'describe' if len(certificate.collapsed) > 1 else 'describes'} a few"
             " rows almost exactly, where the likelihood has no bound"
         )
         cure = f"Use {simpler or 'another likelihood'}, or bounds= of your own for its variance"
@@ -156,9 +155,9 @@ def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:
     """Experts that are as narrow as the steps of a response let them be."""
     terms = named_terms(family, result.data)
     at = [family.param_names.index(name) for name in names]
-    experts = list(dict.fromkeys(str(terms[j].expert) for j in at))
-    one = len(experts) == 1
-    whose = f"expert{'s' * (not one)} {_some(experts)} {'is' if one else 'are'}"
+    experts = list(dict.fromkeys(expert - 1 for j in at if (expert := terms[j].expert)))
+    called = result.experts.called(*experts) if experts else "all experts"
+    whose = f"{called} {'is' if len(experts) == 1 else 'are'}"
     return (
         BoundWarning,
         f"{whose} as narrow as the rounding of y allows ({_some(names)} on this bound): because of"

@@ -16,7 +16,13 @@ from moestat.base.validate import did_you_mean, listed, short
 from moestat.base.warnings import LimitWarning, SeparationWarning, warn_caller
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import Grouping, encoded_rows, posterior_of_rows
-from moestat.estimation.data.naming import names_by_term, parameter_names, reported_positions
+from moestat.estimation.data.naming import (
+    experts_of,
+    in_words,
+    names_by_term,
+    parameter_names,
+    reported_positions,
+)
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.rows import own_inputs, places_of_rows, read_new_inputs
 from moestat.estimation.fit.delta import normal_reach
@@ -30,6 +36,7 @@ from moestat.estimation.tables import labelled
 from moestat.model.family import Family
 from moestat.model.likelihoods.multivariate_gaussian import covariances
 from moestat.model.measure import MixingMeasure
+from moestat.model.numbering import ExpertNames
 from moestat.model.units import Coordinates
 from moestat.solvers import Certificate, Solution
 
@@ -99,8 +106,17 @@ class Fitted:
 
     @cached_property
     def param_names(self) -> list[str]:
-        """Names of all parameters (P,); they contain the names of the columns of the data."""
+        """Names of all parameters (P,), such as ``a[1,age]`` of expert 1 and the column ``age``."""
         return parameter_names(self.family, self.data)
+
+    def _in_words(self, text: str) -> str:
+        """A sentence with the names of the experts, if they have any."""
+        return in_words(text, self.family, self.data)
+
+    @property
+    def experts(self) -> ExpertNames:
+        """What the experts are called: ``keys`` has their numbers from 1, or names."""
+        return experts_of(self.family, self.data)
 
     @cached_property
     def _terms(self) -> dict[str, list[str]]:
@@ -158,8 +174,8 @@ class Fitted:
     def covariances(self) -> Any:
         """Covariance matrices (k, q, q) of normal responses within each expert.
 
-        If the responses have names, the result is a table with one row for each expert, numbered
-        from 0, and response.
+        If the responses have names, the result is a table with one row for each expert and
+        response.
 
         Raises
         ------
@@ -187,7 +203,7 @@ class Fitted:
         import pandas as pd
 
         names = [one.name for one in parts]
-        rows = pd.MultiIndex.from_product([range(k), names], names=["expert", "response"])
+        rows = pd.MultiIndex.from_product([self.experts.keys, names], names=["expert", "response"])
         return pd.DataFrame(matrices.reshape(-1, len(names)), index=rows, columns=names)
 
     @property

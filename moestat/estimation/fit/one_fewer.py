@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moestat.model.numbering import ExpertNames
+
 __all__ = ["Simpler"]
 
 
@@ -31,10 +33,10 @@ class Simpler:
                 f"the data distinguish the experts: BIC is higher by {-self.gain:.1f} with one"
                 " expert fewer"
             )
-        numbers = " and ".join(str(atom + 1) for atom in self.experts)
-        fewer = f"without expert {numbers}"
+        experts = ExpertNames(max(self.experts) + 1).called(*self.experts)
+        fewer = f"without {experts}"
         if len(self.experts) > 1:
-            fewer = f"with one expert in place of experts {numbers}"
+            fewer = f"with one expert in place of {experts}"
         return (
             f"BIC is lower by {self.gain:.1f} {fewer}. If the true number of experts is"
             " smaller, the information matrix is singular at the truth and estimates are not"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_plain_array, short
 from moestat.estimation.fit.fitted import Fitted
 from moestat.model.family import Family
+from moestat.model.numbering import ExpertNames, numbers_from_0
 from moestat.solvers import Solution
 
 __all__ = ["by_weight", "mean_weights", "relabelled"]
@@ -24,12 +25,13 @@ _ROWS = 100_000
 
 
 @door()
-def relabelled(result: _Result, order: Sequence[int]) -> _Result:
+def relabelled(result: _Result, order: Sequence[int | str]) -> _Result:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
-    k = result.family.n_experts
-    new = as_plain_array("order", order)
-    if new.dtype.kind not in "iu" or sorted(new.ravel().tolist()) != list(range(k)):
-        raise ValueError(f"order must hold each of the experts 0..{k - 1} once, got {short(order)}")
+    new = _positions(result.experts, order)
+    names = result.experts.given
+    if names is not None and result.data is not None:
+        in_order = tuple(names[int(i)] for i in new)
+        result = replace(result, data=replace(result.data, experts=in_order))
     standard = result.standard
     for family in (result.family, *([standard.family] if standard else [])):
         if not _alike(family):
@@ -56,6 +58,21 @@ def relabelled(result: _Result, order: Sequence[int]) -> _Result:
     return replace(result, solution=outer, standard=standard, robust=robust, order=fewer)
 
 
+def _positions(experts: ExpertNames, order: Sequence[int | str]) -> IntArray:
+    """Positions, from 0, of the experts in an order of numbers or names."""
+    given: list[Any] = as_plain_array("order", order).ravel().tolist()
+    labels, wanted = list(map(str, given)), experts.labels
+    if sorted(labels) == [str(i) for i in range(experts.count)] and numbers_from_0("order", given):
+        return np.array(given, dtype=np.int64)
+    numbered = ExpertNames(experts.count).labels
+    for known in (wanted, numbered):
+        if sorted(labels) == sorted(known):
+            return np.array([known.index(label) for label in labels], dtype=np.int64)
+    raise ValueError(
+        f"order must hold each of the experts {', '.join(wanted)} once, got {short(order)}"
+    )
+
+
 def by_weight(result: _Result, share: FloatArray | None = None) -> _Result:
     """The fit with its experts in descending order of their mean weight `share` (k,).
 
@@ -73,7 +90,7 @@ def by_weight(result: _Result, share: FloatArray | None = None) -> _Result:
     order = np.argsort(-(mean_weights(result) if share is None else share), kind="stable")
     if np.array_equal(order, np.arange(order.size)):
         return result
-    sorted_result = relabelled(result, order.tolist())
+    sorted_result = relabelled(result, (order + 1).tolist())
     inner = sorted_result.standard.family if sorted_result.standard else family
     theta = sorted_result.standard.solution.theta if sorted_result.standard else sorted_result.theta
     # Differences from another reference may lie beyond the bounds.

@@ -60,6 +60,8 @@ class _MoEEstimator(BaseEstimator):
     n_starts: int | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
     prior: Prior | str | None = "weak"
+    cov_type: str = "observed"
+    cov_kwds: Mapping[str, Any] | None = None
     random_state: Seed = None
     if TYPE_CHECKING:  # attributes that `fit` and the classes below set are no parameters
         results_: MoEResults = field(init=False)
@@ -125,6 +127,8 @@ class _MoEEstimator(BaseEstimator):
                 sample_weight=sample_weight,
                 rng=self.random_state,
                 prior=self._prior(likelihood, solver),
+                cov_type=self.cov_type,
+                cov_kwds=self.cov_kwds,
                 **bounds,
             )
         return result.without_data()
@@ -155,6 +159,10 @@ class MoEClassifier(ClassifierMixin, _MoEEstimator):
         exists for any number of rows.  None is maximum likelihood.  Sums of squares, gates with
         jumps and solvers other than Newton's method do not have the weak prior, and are fitted
         without it.
+    cov_type : str
+        Type of the standard errors of ``results_``, such as "HC0", as in `moestat.fit`.
+    cov_kwds : mapping, optional
+        Its options, such as ``{"groups": labels}`` for "cluster".
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
         Source of the random starts.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -17,7 +18,7 @@ from moestat.base.validate import (
     short,
 )
 from moestat.estimation.data.data import Data
-from moestat.estimation.data.exposure import question_offset, with_exposure
+from moestat.estimation.data.exposure import is_values, question_offset, with_exposure, with_offset
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.read import check_options, read_data
 from moestat.estimation.fit.batches import fit_data, fit_data_sets, naming
@@ -241,7 +242,7 @@ def fit(
     >>> frame = pd.DataFrame({"age": X[:, 0], "vote": np.where(y == 1, "yes", "no")})
     >>> named = fit("multinomial", frame[["age"]], frame["vote"], n_experts=1, rng=0)
     >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[1]
-    (['no', 'yes', 'yes'], 'a[0,no,age]')
+    (['no', 'yes', 'yes'], 'a[1,no,age]')
     """
     check_options(model, fit)
     axes = {"n_experts": n_experts, "gate": gate, "expert": expert}
@@ -250,18 +251,22 @@ def fit(
     if exposure is not None:
         inputs, place = with_exposure(X, exposure, family, model.get("offset"), missing)
         model = {**model, "offset": place}
-    fitted_family, data = read_data(
-        family,
-        inputs,
-        y,
-        sample_weight,
-        model,
-        groups=groups,
-        classes=classes,
-        missing=missing,
-        resolution=resolution,
-        random=random,
-    )
+    elif is_values(model.get("offset")):
+        inputs, place = with_offset(X, model["offset"], family, missing)
+        model = {**model, "offset": place}
+    with telling_clusters(cov_type, cov_kwds):
+        fitted_family, data = read_data(
+            family,
+            inputs,
+            y,
+            sample_weight,
+            model,
+            groups=groups,
+            classes=classes,
+            missing=missing,
+            resolution=resolution,
+            random=random,
+        )
     with reported("fit", verbose, answers=True):
         fitted = fit_data(
             fitted_family,
@@ -287,6 +292,20 @@ def closed(fitted: Fitted, doubts: Sequence[Doubt] = ()) -> MoEResults:
     """The results of a fit to rows in memory, with its warnings and one expert fewer beside it."""
     result = MoEResults.of(fitted)
     return with_order(warn_and_note(result, [*doubts, *misfits(result)]))
+
+
+@contextmanager
+def telling_clusters(cov_type: str, cov_kwds: Mapping[str, Any] | None) -> Generator[None]:
+    """Groups that cannot be those of experts may be meant as clusters of the standard errors."""
+    try:
+        yield
+    except ValueError as error:
+        if cov_type != "cluster" or cov_kwds is not None or not str(error).startswith("groups: "):
+            raise
+        raise ValueError(
+            f"{error}. If they are clusters of the standard errors, and rows of a cluster may"
+            " belong to different experts, give cov_kwds={'groups': ...} in place of groups="
+        ) from None
 
 
 def with_covariance(

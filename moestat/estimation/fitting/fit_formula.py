@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from moestat.base.door import door
 from moestat.base.types import Seed
 from moestat.base.validate import is_sequence, short
+from moestat.estimation.data.exposure import OFFSET, is_values, with_offset_column
 from moestat.estimation.data.formula_terms import arguments_of, check_finite, read_terms
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.read import check_options
-from moestat.estimation.fitting.fit import fit, with_covariance
+from moestat.estimation.fitting.fit import fit, telling_clusters, with_covariance
 from moestat.estimation.fitting.fit_source import (
     SharedSource,
     columns_of_source,
@@ -54,7 +55,7 @@ def fit_formula(
     gate: str | Mapping[str, object] | Gate | None = None,
     expert: str | Mapping[str, object] | Expert | None = None,
     weights: str | None = None,
-    offset: str | None = None,
+    offset: str | ArrayLike | None = None,
     exposure: str | None = None,
     groups: str | None = None,
     missing: str = "raise",
@@ -107,9 +108,10 @@ def fit_formula(
         Gate and regression functions, as in `moestat.family`; "softmax" and "linear" by default.
     weights : str, optional
         Column of non-negative counts or frequency weights.
-    offset : str, optional
+    offset : str or array_like of shape (n,), optional
         Column, or a function of columns such as ``"log(exposure)"``, that is added to the linear
-        predictor of every expert with the coefficient 1.
+        predictor of every expert with the coefficient 1.  Values of the rows become a column
+        ``offset``, which data for predictions must have.
     exposure : str, optional
         Column, or a function of columns such as ``"days / 365"``, with the positive time, or number
         of persons, in which the events of a row were counted; for likelihoods with a log link.  It
@@ -176,8 +178,8 @@ def fit_formula(
     >>> wage = np.where(age > 40, 30, age - 10) + 3.0 * south + np.sin(9.0 * np.arange(200))
     >>> data = pd.DataFrame({"wage": wage, "age": age, "region": np.where(south, "S", "N")})
     >>> result = moestat.fit_formula("wage ~ age + region | age", data, n_experts=2, rng=0)
-    >>> result.params.index[3], round(float(result.params["a[0,region[T.S]]"]))
-    ('a[0,age]', 3)
+    >>> result.params.index[3], round(float(result.params["a[1,region[T.S]]"]))
+    ('a[1,age]', 3)
     >>> result.predict({"age": [30.0], "region": ["S"]}).round().tolist()
     [23.0]
     """
@@ -191,8 +193,14 @@ def fit_formula(
     options = {**options, **{name: each for name, each in shown.items() if each is not None}}
     if verbose:
         options["verbose"] = verbose
-    how = weights, offset, groups, missing, scope
     source, n_experts = source_of(data), count_of(formula, n_experts)
+    named_offset: Any = offset
+    if is_values(offset):
+        if source is not None:
+            raise ValueError("offset: for a source give the name of a column")
+        data = with_offset_column(data, offset, column_names(data))
+        named_offset = OFFSET
+    how = weights, named_offset, groups, missing, scope
     if source is not None:
         of_model = signature(make_family).parameters
         known = [name for name in signature(fit).parameters if name not in of_model]
@@ -203,7 +211,8 @@ def fit_formula(
             "resume: available only for sources that are read in parts; got data in memory"
         )
     inputs, y, given, fields_of_data = read_formula(formula, data, family, *how, options)
-    result = fit(family, inputs, y, n_experts=n_experts, **given)
+    with telling_clusters(cov_type, cov_kwds):
+        result = fit(family, inputs, y, n_experts=n_experts, **given)
     assert result.data is not None
     held = data.data if isinstance(data, SharedTable) else data
     result = replace(result, data=replace(result.data, **fields_of_data), table=held)

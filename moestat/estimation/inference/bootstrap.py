@@ -162,7 +162,7 @@ class BootstrapResult:
             If the method or level is not valid, or there are fewer than two replicates.
         """
         intervals = self._intervals(alpha, method)
-        return labelled(intervals, self.reported, self.names, ["lower", "upper"])
+        return labelled(intervals, self.reported, self.names, ["conf_low", "conf_high"])
 
     def _intervals(self, alpha: float, method: str) -> FloatArray:
         """Intervals (P, 2) of all packed parameters."""
@@ -218,15 +218,15 @@ class BootstrapResult:
         >>> x = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", x, x + np.sin(7 * x), n_experts=1, rng=0)
         >>> list(result.bootstrap(20, rng=0).summary_frame().columns)
-        ['estimate', 'bse', 'lower', 'upper']
+        ['estimate', 'std_error', 'conf_low', 'conf_high']
         """
-        import pandas as pd
+        from moestat.estimation.columns import EstimateTable
 
         ends = self._intervals(alpha, method)
-        table = pd.DataFrame(
+        table = EstimateTable(
             np.column_stack([self.estimate, self.theta_bse, ends]),
             index=self.names,
-            columns=["estimate", "bse", "lower", "upper"],
+            columns=["estimate", "std_error", "conf_low", "conf_high"],
         )
         return table.loc[self._moves]
 

@@ -58,7 +58,7 @@ def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``estimate``, ``error`` (the standard error), ``lower`` and ``upper``.  There is
+        Columns ``estimate``, ``std_error``, ``conf_low`` and ``conf_high``.  There is
         one row for each class, from 1, and quantity: "size", "mean", or the probability of each
         class of a response.
 
@@ -75,7 +75,7 @@ def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     >>> round(float(result.classes()["estimate"].xs("size", level=1).sum()), 6)
     1.0
     """
-    import pandas as pd
+    from moestat.estimation.columns import EstimateTable
 
     result._check_experts()
     half, n = normal_reach(alpha), len(result.rows.y)
@@ -110,18 +110,19 @@ def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
             labels = [f"P({what}{label})" for label in own_labels]
         quantities = labels or [names[r]]
         for i in range(k):
+            called = result.experts.keys[i]
             if r == 0:
-                rows.append(_row(i, "size", value[i], error[i], half, True))
+                rows.append(_row(called, "size", value[i], error[i], half, True))
             for c, name in enumerate(quantities):
                 place = k + i * len(quantities) + c
                 share = labels is not None
-                rows.append(_row(i, name, value[place], error[place], half, share))
-    frame = pd.DataFrame(rows).set_index(["class", "quantity"])
-    return frame.sort_index(level=0, sort_remaining=False, kind="stable")
+                rows.append(_row(called, name, value[place], error[place], half, share))
+    frame = EstimateTable(rows).set_index(["class", "quantity"])
+    return frame.loc[result.experts.keys]
 
 
 def _row(
-    i: int, name: str, value: float, error: float, half: float, share: bool
+    called: int | str, name: str, value: float, error: float, half: float, share: bool
 ) -> dict[str, object]:
     """A row of the table; the interval of a share is normal on the logit scale."""
     low, high = value - half * error, value + half * error
@@ -130,6 +131,6 @@ def _row(
         ends: FloatArray = expit(logit(value) + np.array([-reach, reach]))
         low, high = float(ends[0]), float(ends[1])
     return {
-        **{"class": i + 1, "quantity": name, "estimate": float(value), "error": float(error)},
-        **{"lower": float(low), "upper": float(high)},
+        **{"class": called, "quantity": name, "estimate": float(value), "std_error": float(error)},
+        **{"conf_low": float(low), "conf_high": float(high)},
     }

@@ -11,7 +11,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.base.validate import listed, short
 
-__all__ = ["equations", "linear_constraints"]
+__all__ = ["equations", "linear_constraints", "of_whole_terms"]
 
 
 _INDEX = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]?"
@@ -31,21 +31,23 @@ def linear_constraints(
     place of its name.
     """
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{argument} must be text such as 'a[0,0] = 0', got {short(text)}")
+        raise ValueError(f"{argument} must be text such as 'a[1,x] = 0', got {short(text)}")
     longest = sorted(range(len(names)), key=lambda j: -len(names[j]))
     coded = text
     for j in longest:
         name = re.escape(names[j]).replace(",", r"\s*,\s*")
         coded = re.sub(rf"(?<![\w.]){name}(?![\w\[])", f" _p{j}_ ", coded)
     coded = _without_terms(coded, names, terms or {}, argument)
+    reported = {name for own in (terms or {}).values() for name in own}
+    shown = [name for name in names if name in reported] or list(names)
     rows, values = [], []
     for part in equations(coded):
         sides = part.split("=")
         if len(sides) > 2 or not part.strip():
             raise ValueError(f"{argument}: cannot read {short(text)}: one '=' per equation")
-        row, constant = _linear(sides[0], names, text, argument)
+        row, constant = _linear(sides[0], (names, shown), text, argument)
         if len(sides) == 2:
-            other, right = _linear(sides[1], names, text, argument)
+            other, right = _linear(sides[1], (names, shown), text, argument)
             row, constant = row - other, constant - right
         rows.append(row)
         values.append(-constant)
@@ -72,6 +74,19 @@ def _without_terms(
     return text
 
 
+def of_whole_terms(text: str, terms: Mapping[str, Sequence[str]]) -> str:
+    """Equations in which a term by itself, or ``= 0``, stands for all of its parameters."""
+    if not isinstance(text, str):
+        return text
+    parts: list[str] = []
+    for part in map(str.strip, equations(text)):
+        term = re.sub(r"\s*=\s*0(\.0*)?$", "", part)
+        names = terms.get(term, ())
+        parts += [f"{name} = 0" for name in names] if len(names) > 1 else [part]
+    whole = ", ".join(parts)
+    return whole if whole.count("=") > text.count("=") else text
+
+
 def equations(text: str) -> list[str]:
     """Equations between commas and semicolons; commas in brackets belong to names."""
     parts, depth = [""], 0
@@ -85,9 +100,10 @@ def equations(text: str) -> list[str]:
 
 
 def _linear(
-    expression: str, names: Sequence[str], text: str, argument: str
+    expression: str, known: tuple[Sequence[str], Sequence[str]], text: str, argument: str
 ) -> tuple[FloatArray, float]:
-    """Coefficients (P,) and constant of a linear expression."""
+    """Coefficients (P,) and constant of a linear expression in names, some of which are shown."""
+    names, shown = known
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
         row = _value(tree, len(names))
@@ -95,7 +111,7 @@ def _linear(
         unknown = re.findall(_NAME, re.sub(r"_p\d+_", "0", expression))
         reason = f"unknown name {short(unknown[0])}" if unknown else "it is not linear"
         raise ValueError(
-            f"{argument}: cannot read {short(text)}: {reason}; parameters are {listed(names)}"
+            f"{argument}: cannot read {short(text)}: {reason}; parameters are {listed(shown)}"
         ) from None
     return row[:-1], float(row[-1])
 

@@ -44,8 +44,8 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per expert, from 1, with the columns ``estimate``, ``error``, ``lower`` and
-        ``upper``, without unit.  Errors are by the delta method from the covariance of the fit;
+        One row per expert, from 1, with the columns ``estimate``, ``std_error``, ``conf_low`` and
+        ``conf_high``, without unit.  Errors are by the delta method from the covariance of the fit;
         intervals are normal for the logit.  A variance of 0 has neither.
 
     Raises
@@ -85,8 +85,13 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
         ends = 1.0 / (1.0 + np.exp(-logit[:, None] - np.array([-half, half]) * error[:, None]))
     error, none = share * (1.0 - share) * error, share < _NO_SHARE
     share[none], error[none], ends[none] = 0.0, np.nan, np.nan
-    columns = {"estimate": share, "error": error, "lower": ends[:, 0], "upper": ends[:, 1]}
-    return pd.DataFrame(columns, pd.RangeIndex(1, family.n_experts + 1, name="expert"))
+    columns = {
+        **{"estimate": share, "std_error": error},
+        **{"conf_low": ends[:, 0], "conf_high": ends[:, 1]},
+    }
+    from moestat.estimation.columns import EstimateTable
+
+    return EstimateTable(columns, pd.Index(result.experts.keys, name="expert"))
 
 
 def _between(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -514,9 +514,9 @@ def _check_experts(result: Fitted, rows: Data, sizes: FloatArray | None) -> Iter
         if size < ALARM.enough * n_free:
             yield (
                 FewRowsWarning,
-                f"expert {i + 1} has {size:.1f} {what} for {n_free} parameters: it describes these"
-                f" {what} only, and its standard errors and intervals are too small. Use fewer"
-                " experts, or common coefficients (equal=); see result.explain()",
+                f"{result.experts.called(i)} has {size:.1f} {what} for {n_free} parameters: it"
+                f" describes these {what} only, and its standard errors and intervals are too"
+                " small. Use fewer experts, or common coefficients (equal=); see result.explain()",
             )
     used = [j for j in family.read if j not in family.held]
     if not used or family.gate.n_active is not None:

@@ -12,6 +12,7 @@ from moestat.base.door import door
 from moestat.base.figures import CURVE_POINTS, new_axes
 from moestat.base.types import FloatArray
 from moestat.base.validate import real_in, short
+from moestat.estimation.data.naming import present_names
 from moestat.estimation.fit.delta import features
 from moestat.estimation.fit.identified import gap_places
 from moestat.estimation.inference.hypotheses import check_not_higher
@@ -141,14 +142,15 @@ def profile(result: Fitted, name: str, alpha: float = 0.05) -> Profile:
     >>> x = np.linspace(-1, 1, 40)
     >>> y = 1 + 2 * x + np.where(np.arange(40) % 2, 0.5, -0.5)
     >>> result = fit(family("gaussian", gate="softmax", n_experts=1), x, y, rng=0)
-    >>> [round(end, 3) for end in profile(result, "log nu[0]").interval]
+    >>> [round(end, 3) for end in profile(result, "log nu[1]").interval]
     [-1.797, -0.915]
     """
     level = real_in("alpha", alpha, 0.0, 0.999, open_low=True)
     check_likelihood("profile", result.family)
-    names = result.param_names
+    names, name = result.param_names, present_names(name, result.family, result.data)
     if name not in names:
-        raise ValueError(f"name: unknown parameter {short(name)}; known: {', '.join(names)}")
+        known = [each for own in result._terms.values() for each in own]
+        raise ValueError(f"name: unknown parameter {short(name)}; known: {', '.join(known)}")
     if not result.certificate.certified:
         raise ValueError(
             "profile needs a certified fit, and this one is not certified as a local maximum"

@@ -352,7 +352,7 @@ def component_cells(result: Fitted, expert: int, alpha: float) -> list[tuple[str
     for label, row in rows.iterrows():
         if label == "sd(residual)":
             continue
-        values = [row[name] for name in ("estimate", "error", "lower", "upper")]
+        values = [row[name] for name in ("estimate", "std_error", "conf_low", "conf_high")]
         value, error, low, high = (
             "" if np.isnan(v) else significant(float(v), digits)
             for v, digits in zip(values, (4, 3, 4, 4), strict=True)
@@ -381,7 +381,7 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     >>> result.variance_components().loc[1].index.tolist()
     ['sd(Intercept)', 'sd(residual)', 'ICC']
     """
-    import pandas as pd
+    from moestat.estimation.columns import EstimateTable
 
     if result.family.likelihood.effects is None:
         raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
@@ -436,10 +436,10 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
                 value, error = 0.0, np.nan
             low, high = _interval(kind, float(value), float(error), half)
             rows.append(
-                {"expert": i + 1, "component": word, "estimate": float(value)}
-                | {"error": float(error), "lower": low, "upper": high}
+                {"expert": result.experts.keys[i], "component": word, "estimate": float(value)}
+                | {"std_error": float(error), "conf_low": low, "conf_high": high}
             )
-    return pd.DataFrame(rows).set_index(["expert", "component"])
+    return EstimateTable(rows).set_index(["expert", "component"])
 
 
 @np.errstate(all="ignore")

@@ -11,6 +11,7 @@ import numpy as np
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
+from moestat.estimation.data.naming import present_names
 from moestat.estimation.inference.constraints import linear_constraints
 from moestat.estimation.inference.hypotheses import (
     TestResult,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from moestat.estimation.fit.fitted import Fitted
-
 
 __all__ = [
     "Curve",
@@ -86,7 +86,7 @@ class RestrictedFit:
     >>> import numpy as np, moestat
     >>> X = np.linspace(-1, 1, 50)
     >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-    >>> restricted = result.fit_constrained("a[0,0] = 1, b[0] = 0")
+    >>> restricted = result.fit_constrained("a[1,0] = 1, b[1] = 0")
     >>> restricted.lr_test.df, bool(restricted.llf < result.llf)
     (2, True)
     """
@@ -142,13 +142,14 @@ def fit_constrained(result: Fitted, constraints: str) -> RestrictedFit:
     >>> import numpy as np, moestat
     >>> X = np.linspace(-1, 1, 50)
     >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-    >>> restricted = fit_constrained(result, "a[0,0] = 1")
-    >>> round(float(restricted.params[result.param_names.index("a[0,0]")]), 6)
+    >>> restricted = fit_constrained(result, "a[1,0] = 1")
+    >>> round(float(restricted.params[result.param_names.index("a[1,0]")]), 6)
     1.0
     """
     check_likelihood("fit_constrained", result.family)
     if not result.certificate.certified:
         raise ValueError("fit_constrained needs a certified fit: this one is not a maximum")
+    constraints = present_names(constraints, result.family, result.data)
     matrix, value = linear_constraints(constraints, result.param_names, terms=result._terms)
     check_independent(check_errors(matrix, result.param_names, result._spread))
     inner = inner_fit(result)

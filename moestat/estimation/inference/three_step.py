@@ -84,10 +84,10 @@ class ThreeStep(Sheet):
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Normal intervals (r, 2) of level ``1 - alpha``."""
-        import pandas as pd
+        from moestat.estimation.columns import EstimateTable
 
         half = normal_reach(alpha) * self.bse
-        return pd.DataFrame({"lower": self.params - half, "upper": self.params + half})
+        return EstimateTable({"conf_low": self.params - half, "conf_high": self.params + half})
 
     def cov_params(self) -> pd.DataFrame:
         """Covariance matrix (r, r) of the estimates."""
@@ -100,7 +100,7 @@ class ThreeStep(Sheet):
         """Estimates, standard errors and 95% intervals, one row each."""
         table = self.conf_int()
         table.insert(0, "estimate", self.params)
-        table.insert(1, "error", self.bse)
+        table.insert(1, "std_error", self.bse)
         return table.reset_index()
 
 
@@ -523,7 +523,7 @@ def covariates(
     back = np.diag(np.append(1.0, 1.0 / unit))
     back[0, 1:] = -centre / unit
     scale = np.asarray(np.kron(np.eye(k - 1), back), dtype=np.float64)
-    title = f"Log-odds of classes against class {k} by covariates"
+    title = f"Log-odds of classes against class {result.experts.labels[-1]} by covariates"
     return _report(result, step, structure, method, assignment, title, scale)
 
 
@@ -586,20 +586,21 @@ def _report(
     for one in (both, known):
         one[lost], one[:, lost] = np.nan, np.nan
     value = matrix @ structure.report(beta) + shift
-    index = pd.MultiIndex.from_tuples(structure.names, names=["class", "term"])
+    keys = result.experts.keys
+    names = [(keys[at - 1], term) for at, term in structure.names]
+    index = pd.MultiIndex.from_tuples(names, names=["class", "term"])
     params, bse = pd.Series(value, index), pd.Series(_errors(both), index)
     tests = tuple(
         chi_square(name, _wald(R @ value, R @ both @ R.T), len(R))
         for name, R in structure.contrasts()
     )
-    k = result.family.n_experts
-    classes = pd.Index(range(1, k + 1), name="class")
+    classes = pd.Index(keys, name="class")
     given = assigned(step.posterior, assignment)
     errors = classification_errors(step.posterior, step.weight, given)
-    table = pd.DataFrame(errors, classes, pd.Index(range(1, k + 1), name="assigned"))
+    table = pd.DataFrame(errors, classes, pd.Index(keys, name="assigned"))
     half = normal_reach(0.05)
     rows = []
-    for (at, term), one, error in zip(structure.names, value, bse, strict=True):
+    for (at, term), one, error in zip(names, value, bse, strict=True):
         cells = [significant(float(v), 4) for v in (one, error, one - half * error)]
         rows.append(Row((f"class {at}", term, *cells, significant(float(one + half * error), 4))))
     misclassified = 1.0 - float(step.weight @ step.posterior.max(axis=1)) / float(step.weight.sum())

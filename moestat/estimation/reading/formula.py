@@ -427,6 +427,13 @@ def _survival(*given: ArrayLike) -> pd.DataFrame:
             "Surv takes a time and an event, for censoring from above; intervals are"
             " cbind(low, high), and times of entry are not modelled"
         )
+    words = sorted({v for v in np.ravel(given[1]).tolist() if isinstance(v, str)})
+    if words:
+        raise ValueError(
+            f"the event of Surv must be 1, or True, where it was seen and 0 where the time is"
+            f" censored, got the words {listed(map(repr, words), 4)}; write which of them is the"
+            f" event, such as Surv(time, event == {words[-1]!r})"
+        )
     time, event = (np.asarray(each, dtype=np.float64) for each in given)
     known = event[~np.isnan(event)]
     if not np.isin(known, (0.0, 1.0)).all():
@@ -491,7 +498,7 @@ def _evaluated(term: str, formula: Any, frame: pd.DataFrame, scope: Mapping[str,
     except (SyntaxError, TypeError, ValueError) as error:
         reason = error
     text = " ".join(str(reason).split())
-    if own := re.search(r"\[ValueError: (Surv.*)\]$", text):
+    if own := re.search(r"\[ValueError: (.*Surv.*)\]$", text):
         raise ValueError(f"formula: {own[1]}")
     words = [name for name in frame.columns if frame[name].dtype == "category"]
     hints = [
@@ -603,7 +610,8 @@ def _check_words(names: Iterable[str], table: Table) -> None:
         if not column.categorical or column.levels is not None:
             continue
         words = np.unique(_plain(column.values))
-        if words.size > FEW_LEVELS and (hint := hint_of_words(name, words)):
+        slip = not all(isinstance(v, str) for v in column.values[~column.missing])
+        if words.size > FEW_LEVELS and not slip and (hint := hint_of_words(name, words)):
             raise ValueError(
                 f"data: column {name!r} has {words.size} different words; {hint}. To use it as a"
                 f" category all the same, write C({name})"

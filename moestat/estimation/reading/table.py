@@ -99,7 +99,8 @@ class Column:
         words = sorted({str(v) for v in self.values[~self.missing]}) if self.categorical else []
         hint = hint_of_words(self.name, words)
         cell = hint_of_text(self.values) if self.categorical and self.levels is None else ""
-        if cell and not hint:
+        # Where other rows are numbers, one text is a slip and not a way to write numbers.
+        if cell and (not hint or not all(isinstance(v, str) for v in self.values[~self.missing])):
             raise ValueError(f"{label} must hold numbers{cell}")
         if self.categorical and (hint or not label.startswith("X")):
             whose = "" if self.name is None or repr(self.name) in label else f" {self.name!r}"
@@ -202,8 +203,8 @@ def column_names(given: object) -> list[str]:
     """Names of the columns of a table; no column is read."""
     import narwhals as nw
 
-    if isinstance(given, Mapping):
-        return list(map(str, given))
+    if isinstance(given, Mapping | Table):
+        return list(map(str, given.names if isinstance(given, Table) else given))
     frame = _frame_of("data", given)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise ValueError(

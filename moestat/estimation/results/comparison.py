@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moestat.base.door import door
+from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.results.results import MoEResults
-from moestat.estimation.results.summary import Estimate, estimates, in_order, sections, tidy
+from moestat.estimation.results.summary import (
+    EXPONENTIATED,
+    Estimate,
+    estimates,
+    in_order,
+    label_of,
+    of_scales,
+    sections,
+    tidy,
+)
 from moestat.estimation.tables import Row, Sheet, significant
 
 if TYPE_CHECKING:
@@ -44,7 +54,9 @@ class Comparison(Sheet):
 
 
 @door()
-def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison:
+def compare(
+    fits: Mapping[Any, MoEResults] | Sequence[MoEResults], *, exponentiate: bool = False
+) -> Comparison:
     """Make a table of several fits for a paper, with their coefficients side by side.
 
     A row has the coefficients with the same term of the experts with the same number.  The fits
@@ -54,6 +66,8 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
     ----------
     fits : mapping of name to MoEResults, or sequence of MoEResults
         The fits; those of a sequence are called ``(1)``, ``(2)`` and so on.
+    exponentiate : bool
+        Whether to report rate ratios and odds ratios, as in `MoEResults.tidy`; headings say which.
 
     Returns
     -------
@@ -92,6 +106,11 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
         if not isinstance(result, MoEResults):
             raise ValueError(f"fits: {name} must be a result of a fit, got {type(result).__name__}")
     estimates_by_model = {name: estimates(result) for name, result in models.items()}
+    if exponentiate:
+        estimates_by_model = {
+            name: with_ratios(result.family, result.param_names, estimates_by_model[name])
+            for name, result in models.items()
+        }
     rows = _coefficients(list(estimates_by_model.values()))
     rows += [Row(("Fit",), heading=True)]
     for label, value in _REACHED.items():
@@ -101,7 +120,7 @@ def compare(fits: Mapping[Any, MoEResults] | Sequence[MoEResults]) -> Comparison
         (),
         ("", *models),
         tuple(rows),
-        _notes(models),
+        (*_notes(models), *([EXPONENTIATED] if exponentiate else [])),
         tuple((name, tuple(each)) for name, each in estimates_by_model.items()),
     )
 
@@ -111,14 +130,18 @@ def _coefficients(models: Sequence[Sequence[Estimate]]) -> list[Row]:
     tables = [sections([e for e in each if e.status != "reference"]) for each in models]
     rows = []
     for place in sorted(dict.fromkeys(p for table in tables for p in table), key=in_order):
-        estimates = [{e.term.label: e for e in table.get(place, ())} for table in tables]
+        estimates = [{label_of(e): e for e in table.get(place, ())} for table in tables]
         # Scales come last, whichever model has them.
         labels = dict.fromkeys(label for members in estimates for label in members)
         labels = sorted(labels, key=lambda label: label.startswith("log "))
         part, expert, equation = place
-        whose = "all experts" if expert is None else f"expert {expert}"
-        heading = f"Gate: {whose}" if part == "gate" else whose.capitalize()
-        rows.append(Row((heading if equation is None else f"{heading}: {equation}",), heading=True))
+        called = {e.term.called for members in estimates for e in members.values()}
+        name = called.pop() if len(called) == 1 else None
+        whose = "all experts" if expert is None else name or f"expert {expert}"
+        heading = f"Gate: {whose}" if part == "gate" else name or whose.capitalize()
+        heading += "" if equation is None else f": {equation}"
+        heading += of_scales([e for members in estimates for e in members.values()])
+        rows.append(Row((heading,), heading=True))
         for label in labels:
             rows.append(Row((label, *(_cell(members.get(label)) for members in estimates))))
     return rows

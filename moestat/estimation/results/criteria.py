@@ -226,7 +226,7 @@ class Criteria(Residuals):
         """The reason why Wald inference is not valid; None if there is none."""
         if self.order is None or self.prior is not None:
             return None
-        return str(self.order) if self.order.gain > 0.0 else None
+        return self._in_words(str(self.order)) if self.order.gain > 0.0 else None
 
     def influence(self, top: int = 100) -> Influence:
         """Approximate effect of leaving out each row, from one Newton step.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray, TableLike
 from moestat.estimation.data.data import Data
 from moestat.estimation.inference.diagnostics import Influence
-from moestat.estimation.inference.effects import Effects, marginal_effects
+from moestat.estimation.inference.effects import Effects, comparisons, marginal_effects
 from moestat.estimation.inference.prediction import Prediction
 from moestat.estimation.results.pictures import Pictures
 
@@ -109,9 +109,15 @@ class OneResponse(Pictures):
         """Slopes of the fit of all responses, `MoEResults.plot_coefficients`."""
         return self.of.plot_coefficients(ax, alpha=alpha)
 
-    def get_margeff(self, *, dummy: bool = False) -> Effects:
+    def get_margeff(self, *, dummy: bool = False, **options: Any) -> Effects:
         """Average marginal effects of the inputs on it, as `MoEResults.get_margeff`."""
-        return marginal_effects(self, dummy)
+        return marginal_effects(self, dummy, **options)
+
+    def comparisons(
+        self, first: Mapping[str, object], second: Mapping[str, object], **options: Any
+    ) -> Effects:
+        """Differences of average predictions of it, as `MoEResults.comparisons`."""
+        return comparisons(self, first, second, **options)
 
 
 def one_response(joint: Pictures, position: int) -> OneResponse:

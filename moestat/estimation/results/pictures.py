@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from moestat.base.door import door
 from moestat.base.figures import HEIGHT, REFERENCE, WIDTH, new_axes, spread_out
 from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import positive_int
-from moestat.estimation.data.variables import Along, Variables
+from moestat.estimation.data.variables import Along, Variables, plain
+from moestat.estimation.fit.delta import gate_weights, means_of_experts, normal_reach, predictions
 from moestat.estimation.inference.diagnostics import calibration
+from moestat.estimation.inference.effects import averages, errors_of
 from moestat.estimation.results.criteria import Criteria
-from moestat.estimation.results.summary import Estimate, estimates
+from moestat.estimation.results.summary import Estimate, estimates, short_label
 from moestat.estimation.rules import PICTURES
 from moestat.model.censoring import bounds_of
 from moestat.solvers.rules import HALF_OF_DIGITS
@@ -28,6 +31,9 @@ __all__ = ["Pictures"]
 
 _SHOWN = 1e-4
 """Smallest posterior probability of a row that a rootogram shows, as in flexmix (Leisch 2004)."""
+
+_AVERAGED = 200
+"""Rows over which a line is averaged."""
 
 _SMALL: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 """Style of legends."""
@@ -71,8 +77,9 @@ class Pictures(Criteria):
             experts or of the gate contains, by number (in the order of the formula) or name.
         at : mapping of str to value, or array_like of shape (d,), optional
             Values of other variables along the lines, by name; without a formula also those of all
-            inputs.  By default numeric variables are at their means, and categorical ones at their
-            most frequent level.
+            inputs.  By default variables that only the gate reads keep the values of the rows, over
+            which the gate is averaged; others are at their means, and categorical ones at their
+            most frequent level.  The axis says which.
 
         Returns
         -------
@@ -96,10 +103,12 @@ class Pictures(Criteria):
         if self._responses:
             return self._by_response("plot", ax, feature=feature, at=at)
         line = self._along(feature, at)
+        line = self._over_rows(line) if at is None else line
         axes = new_axes() if ax is None else ax
-        family, X = self.family, line.inputs
+        family = self.family
         if family.likelihood.support is not None:
-            for label, column in zip(self._class_names(), self._chances(X).T, strict=True):
+            chances = _mean(self._chances, line).T
+            for label, column in zip(self._class_names(), chances, strict=True):
                 axes.plot(line.x, column, label=label)
             axes.set(ylabel="probability", ylim=(0, 1))
             _add_legend(axes)
@@ -108,7 +117,7 @@ class Pictures(Criteria):
             colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
             axes.scatter(line.rows, self._heights(), s=6, c=colours[experts], alpha=0.4)
             self._mark_bounds(axes, line.rows)
-            mean = family.mean(self.theta, X)
+            mean = _mean(lambda X: family.mean(self.theta, X), line)
             keys = axes.plot(line.x, mean, color="black", label="conditional mean")
             if family.likelihood.spread is not None and not family.is_regression:
                 keys += self._add_experts(axes, line)
@@ -116,6 +125,30 @@ class Pictures(Criteria):
             _add_legend(axes, handles=keys)
         line.label(axes)
         return axes
+
+    def _over_rows(self, line: Along) -> Along:
+        """The line, averaged over the rows for the variables that the gate alone reads."""
+        if self.family.n_experts == 1 or self.family.is_regression:
+            return line
+        read = {name: self._readers(name) for name in line.held}
+        names = [name for name, (experts, gate) in read.items() if gate and not experts]
+        if not names:
+            return line
+        n = len(self.rows.X)
+        some = np.unique(np.linspace(0, n - 1, min(n, _AVERAGED)).astype(int))
+        variables = Variables.of(self.rows)
+        return variables.averaged(line, names, some[self.weight[some] > 0.0], self.weight)
+
+    def _readers(self, name: str) -> tuple[bool, bool]:
+        """Whether experts, and the gate, change with a variable where others are typical."""
+        variables = Variables.of(self.rows)
+        levels, values = variables.levels[name], variables.values[name]
+        ends = [values.min(), values.max()] if levels is None else list(levels)
+        rows = variables.one_row(variables.typical(self.weight))
+        X = np.vstack([rows.changed(name, end) for end in ends])
+        experts = means_of_experts(self.family, self.theta, X)
+        gate = self.family.gate_probabilities(self.theta, X)
+        return bool(np.ptp(experts, axis=1).any()), bool(np.ptp(gate, axis=0).any())
 
     def _heights(self) -> FloatArray:
         """Responses (n,) as numbers: a share of trials, a known bound of a censored one."""
@@ -142,7 +175,7 @@ class Pictures(Criteria):
         X, spread = along.inputs, self.family.likelihood.spread
         assert spread is not None  # `plot` draws probabilities of classes
         mean, _ = spread(self.family.predictors(self.theta, np.ascontiguousarray(X.T)))
-        gate = self.family.gate_probabilities(self.theta, X).T
+        gate = _mean(lambda X: self.family.gate_probabilities(self.theta, X), along).T
         for i, (line, opaque) in enumerate(zip(mean, gate, strict=True)):
             points = np.column_stack([along.x, line])
             pieces = np.stack([points[:-1], points[1:]], axis=1)
@@ -182,9 +215,10 @@ class Pictures(Criteria):
         2
         """
         line = self._along_gate(at) if feature is None else self._along(feature, at)
+        line = replace(line, held={n: v for n, v in line.held.items() if self._readers(n)[1]})
         axes = new_axes() if ax is None else ax
         for i, column in enumerate(self.family.gate_probabilities(self.theta, line.inputs).T):
-            axes.plot(line.x, column, color=f"C{i % 10}", label=f"expert {i + 1}")
+            axes.plot(line.x, column, color=f"C{i % 10}", label=self.experts.called(i))
         axes.set(ylim=(0, 1), ylabel="gate probability")
         line.label(axes)
         _add_legend(axes)
@@ -237,7 +271,7 @@ class Pictures(Criteria):
             large = tau > _SHOWN
             height, edges = np.histogram(tau[large], count, (0.0, 1.0), weights=self.weight[large])
             one.bar(edges[:-1], np.sqrt(height), np.diff(edges), align="edge", color=f"C{i % 10}")
-            one.set_title(f"expert {i + 1}", fontsize="medium")
+            one.set_title(self.experts.called(i), fontsize="medium")
             one.set_xlabel("posterior probability")
         axes[0].set_ylabel("square root of counts")
         return axes
@@ -295,7 +329,7 @@ class Pictures(Criteria):
                 one.plot(ends, [at, at], color=f"C{i % 10}")
                 one.plot(unit * each.estimate, at, "o", color=f"C{i % 10}", markersize=4)
             one.axvline(0.0, color="0.7", zorder=0, **REFERENCE)
-            one.set_yticks(range(len(labels)), labels)
+            one.set_yticks(range(len(labels)), [short_label(label) for label in labels])
             one.set_ylim(len(labels) - 0.5, -0.5)
             # An interval without end must not hide the others.
             units = np.array([[spread[each.term.label]] for each in members])
@@ -338,7 +372,7 @@ class Pictures(Criteria):
         """
         if self._responses:
             return self._by_response("plot_uncertainty", ax, feature=feature)
-        line = self._along(feature, None)
+        line = replace(self._along(feature, None), held={})  # rows have their own values
         doubt = 1.0 - self.responsibilities.max(axis=1)
         colours = np.array([f"C{i % 10}" for i in range(self.family.n_experts)])
         y = self._heights()
@@ -358,12 +392,17 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_effects(
-        self, ax: Axes | Sequence[Axes] | np.ndarray | None = None, *, feature: int | str = 0
+        self,
+        ax: Axes | Sequence[Axes] | np.ndarray | None = None,
+        *,
+        feature: int | str = 0,
+        alpha: float = 0.05,
     ) -> np.ndarray:
         """Plot partial effects of one variable on the mean, or the probabilities, and on the gate.
 
         The method sets the variable to a value in every row, keeps the other variables, and
-        averages the predictions over the rows; it uses at most 500 rows at equal distances.
+        averages the predictions over the rows; it uses at most 500 rows at equal distances.  Bands
+        are intervals of these averages by the delta method, at the inputs of these rows.
 
         Parameters
         ----------
@@ -371,6 +410,8 @@ class Pictures(Criteria):
             Two axes, which are returned; a new figure by default.
         feature : int or str
             The variable on the x-axis, as in `plot`.
+        alpha : float
+            The bands have the level ``1 - alpha`` at each value by itself.
 
         Notes
         -----
@@ -391,16 +432,28 @@ class Pictures(Criteria):
         weight = self.weight[rows] / self.weight[rows].sum()
         classes = family.likelihood.support is not None
         line = Variables.of(self.rows).effects(feature, rows)
-        mean, gate = [], []
-        for X in line.inputs.reshape(-1, rows.size, family.n_features):
-            mean.append(weight @ (self._chances(X) if classes else family.mean(self.theta, X)))
-            gate.append(weight @ family.gate_probabilities(self.theta, X))
         left, right = axes = self._panels(ax, 2, HEIGHT)
         labels = self._class_names() if classes else ["mean"]
-        for label, column in zip(labels, np.array(mean).reshape(len(mean), -1).T, strict=True):
-            left.plot(line.x, column, label=label, **({} if classes else {"color": "black"}))
-        for i, column in enumerate(np.array(gate).T):
-            right.plot(line.x, column, color=f"C{i % 10}")
+        colours = [f"C{i % 10}" for i in range(len(labels))] if classes else ["black"]
+        X = line.inputs.reshape(-1, rows.size, family.n_features)
+        half = normal_reach(alpha)
+        curves = (
+            (left, predictions, labels, colours),
+            (
+                *(right, gate_weights, self.experts.each),
+                [f"C{i % 10}" for i in range(family.n_experts)],
+            ),
+        )
+        for panel, quantity, names, own in curves:
+            found = [averages(self, one, weight[:, None], quantity) for one in X]
+            values = np.array([value[:, 0] for value, _ in found]).T
+            errors = np.array([errors_of(self, slope[..., 0]) for _, slope in found]).T
+            low, high = values - half * errors, values + half * errors
+            if classes or panel is right:
+                low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+            for j, (name, colour) in enumerate(zip(names, own, strict=True)):
+                panel.plot(line.x, values[j], label=name, color=colour)
+                panel.fill_between(line.x, low[j], high[j], color=colour, alpha=0.15, linewidth=0)
         left.set_ylabel("probability" if classes else self._response_name())
         right.set(ylabel="gate probability", ylim=(0, 1))
         _add_legend(right, handles=self._keys())
@@ -430,8 +483,8 @@ class Pictures(Criteria):
         """One entry of a legend for each expert."""
         from matplotlib.lines import Line2D
 
-        every = range(self.family.n_experts)
-        return [Line2D([], [], color=f"C{i % 10}", label=f"expert {i + 1}") for i in every]
+        names = enumerate(self.experts.each)
+        return [Line2D([], [], color=f"C{i % 10}", label=name) for i, name in names]
 
     def picture(self) -> bytes:
         """The picture of `plot` as PNG, drawn without pyplot.
@@ -544,7 +597,7 @@ class Pictures(Criteria):
 
     @door(ax="Axes | None")
     def plot_influence(self, ax: Axes | None = None, *, named: int = 3) -> Axes:
-        """Plot the likelihood displacement of each row if it is left out.
+        """Plot the likelihood displacement of each row, or group, if it is left out.
 
         Parameters
         ----------
@@ -567,7 +620,8 @@ class Pictures(Criteria):
         for t in np.argsort(height)[::-1][:named]:
             axes.annotate(str(t), (t, height[t]), fontsize="small")
         axes.set_ylim(bottom=0)
-        axes.set(xlabel="row", ylabel="likelihood displacement")
+        what = "row" if self.rows.groups is None else "group"
+        axes.set(xlabel=what, ylabel="likelihood displacement")
         return axes
 
     def _by_response(
@@ -595,8 +649,15 @@ class Pictures(Criteria):
         return list(known) if known else [f"x[{j}]" for j in range(self.family.n_features)]
 
     def _response_name(self) -> str:
-        return getattr(self.rows, "response", None) or "y"
+        return plain(getattr(self.rows, "response", None) or "y")
 
     def _along(self, feature: int | str, at: object) -> Along:
         """Inputs along one variable, with others at values or where they are typical."""
         return Variables.of(self.rows).along(feature, at, self.weight)
+
+
+def _mean(function: Callable[[FloatArray], FloatArray], line: Along) -> FloatArray:
+    """Values (m,) or (m, c) of a function of inputs along a line, averaged over its rows."""
+    r, m, d = line.cloud.shape
+    values = function(line.cloud.reshape(r * m, d))
+    return np.einsum("r,rm...->m...", line.share, values.reshape(r, m, *values.shape[1:]))

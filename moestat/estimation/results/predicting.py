@@ -185,7 +185,7 @@ class Predicting(RowLikelihoods):
             return self._at_responses(kind, X, y, groups)
         inputs = self._inputs(X)
         family, theta, matrix = self.family, self.theta, inputs.matrix
-        experts = range(family.n_experts)
+        experts = self.experts.keys
         shares = self._shares_of(inputs, X, groups)
         if kind == "gate":
             chances = family.gate_probabilities(theta, matrix) if shares is None else shares.T

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from moestat.estimation.results.estimate import NOT_A_RATIO, OF_INTERCEPT, Estimate
 from moestat.model.family import Family
 from moestat.model.links import link_of
 from moestat.model.members import Likelihood
 
-if TYPE_CHECKING:
-    from moestat.estimation.results.summary import Estimate
-
 __all__ = ["kinds_of_ratio", "with_ratios"]
-
-_INTERCEPT, _NONE = "exp(intercept)", "as estimated"
 
 
 def kinds_of_ratio(family: Family) -> list[str]:
@@ -26,14 +21,14 @@ def kinds_of_ratio(family: Family) -> list[str]:
     The intercept and the slopes of an expert are on the scale of its link, those of a softmax gate
     are log-odds of an expert against the reference.
     """
-    kinds = [_NONE] * family.n_params
+    kinds = [NOT_A_RATIO] * family.n_params
     for c, channel in enumerate(family.channels):
         for atom in range(1 if channel.shared else family.n_experts):
             kind = _kind(family, c, atom)
             if kind is None:
                 continue
             first = int(family.index[atom, c])
-            kinds[first] = _INTERCEPT
+            kinds[first] = OF_INTERCEPT
             for position in range(first + 1, first + int(family.width[c])):
                 kinds[position] = kind
     return kinds
@@ -69,10 +64,8 @@ def _kind_of_link(law: Likelihood) -> str | None:
     return "odds ratio" if link == "logit" else None
 
 
-def with_ratios(
-    family: Family, names: Sequence[str], rows: Sequence[Estimate]
-) -> tuple[list[Estimate], list[str]]:
-    """Estimates with those on a log or logit scale exponentiated, and what each of them is.
+def with_ratios(family: Family, names: Sequence[str], rows: Sequence[Estimate]) -> list[Estimate]:
+    """Estimates with those on a log or logit scale exponentiated; `scale` is what each of them is.
 
     `names` has the name of each packed parameter.  Standard errors are those of the delta method,
     ``exp(b) se(b)``; the ends of intervals are the exponentials of those of b; z and p-values are
@@ -80,20 +73,20 @@ def with_ratios(
     """
     kind_of = dict(zip(names, kinds_of_ratio(family), strict=True))
     kinds = [kind_of[each.term.name] for each in rows]
-    if all(kind == _NONE for kind in kinds):
+    if all(kind == NOT_A_RATIO for kind in kinds):
         raise ValueError(
             "exponentiate: no coefficient of this model is on a log or logit scale (experts"
             f" {family.likelihood.name!r}, {family.n_experts} of them, gate {family.gate.name!r});"
             " leave exponentiate out"
         )
     return [
-        each if kind == _NONE else _exponentiated(each)
+        each if kind == NOT_A_RATIO else _exponentiated(each, kind)
         for each, kind in zip(rows, kinds, strict=True)
-    ], kinds
+    ]
 
 
-def _exponentiated(each: Estimate) -> Estimate:
+def _exponentiated(each: Estimate, kind: str) -> Estimate:
     with np.errstate(over="ignore", invalid="ignore"):
         ratio, lower, upper = np.exp([each.estimate, each.lower, each.upper]).tolist()
         error = float(np.multiply(ratio, each.error))
-    return replace(each, estimate=ratio, error=error, lower=lower, upper=upper)
+    return replace(each, estimate=ratio, error=error, lower=lower, upper=upper, scale=kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from moestat.base.types import Seed
 from moestat.base.validate import short
 from moestat.base.warnings import OverSpecifiedWarning, warn_caller
 from moestat.estimation.data.data import Data, without_rows
+from moestat.estimation.data.naming import present_names
 from moestat.estimation.data.priors import Lasso, Prior
 from moestat.estimation.fit.batches import fit_from
 from moestat.estimation.fit.ends import Ends
@@ -25,6 +26,7 @@ from moestat.estimation.fit.fitted import Fitted, StandardFit, warn_and_note
 from moestat.estimation.fit.relabel import relabelled
 from moestat.estimation.inference.bootstrap import BootstrapResult, bootstrap
 from moestat.estimation.inference.classes import classes
+from moestat.estimation.inference.constraints import of_whole_terms
 from moestat.estimation.inference.covariance import (
     KINDS,
     robust_covariance,
@@ -32,7 +34,7 @@ from moestat.estimation.inference.covariance import (
 from moestat.estimation.inference.diagnostics import (
     classification_table,
 )
-from moestat.estimation.inference.effects import Effects, marginal_effects, t_test
+from moestat.estimation.inference.effects import Effects, comparisons, marginal_effects, t_test
 from moestat.estimation.inference.hypotheses import TestResult, wald
 from moestat.estimation.inference.icc import icc
 from moestat.estimation.inference.misfit import misfits
@@ -48,8 +50,9 @@ from moestat.estimation.results.one_response import OneResponse, one_response
 from moestat.estimation.results.pictures import Pictures
 from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.results.summary import Summary, estimates, summarise, tidy
-from moestat.estimation.results.term_tests import wald_test_terms
+from moestat.estimation.results.term_tests import estimated_terms, wald_test_terms
 from moestat.estimation.storage import MAX_BYTES, read_record, write_record
+from moestat.model.numbering import with_names
 from moestat.model.units import Coordinates, DataUnits
 from moestat.solvers import Certificate, Solution
 
@@ -103,8 +106,9 @@ class MoEResults(Pictures):
     Notes
     -----
     Experts are in descending order of their mean weight if the model was given by name; otherwise
-    their order is arbitrary.  Tables and pictures count experts from 1; names of parameters, such
-    as ``a[0,0]``, count from 0.
+    their order is arbitrary.  Tables, pictures, messages and names of parameters, such as
+    ``a[1,age]``, count experts from 1, or use the names that `named` gives them.  Positions in
+    arrays count from 0.
 
     Examples
     --------
@@ -112,7 +116,7 @@ class MoEResults(Pictures):
     >>> data = moestat.datasets.load("penguins").dropna()
     >>> formula = "body_mass_g ~ flipper_length_mm"
     >>> result = moestat.fit_formula(formula, data, n_experts=1, rng=0)
-    >>> float(result.params["a[0,flipper_length_mm]"].round(1))
+    >>> float(result.params["a[1,flipper_length_mm]"].round(1))
     50.2
     >>> result.certificate.certified
     True
@@ -240,7 +244,7 @@ class MoEResults(Pictures):
         count = seen.starts.size
         if not (isinstance(j, int | np.integer) and 0 <= j < count):
             raise ValueError(f"j must be a row of the table ends, 0 to {count - 1}, got {short(j)}")
-        fitted = fit_from(self, seen.theta[j])
+        fitted = fit_from(self.named({}), seen.theta[j])
         result = MoEResults.of(fitted)
         return warn_and_note(result, misfits(result))
 
@@ -287,7 +291,7 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> low, high = result.profile("a[0,0]").interval
+        >>> low, high = result.profile("a[1,0]").interval
         >>> bool(low < result.blocks["a"][0, 0] < high)
         True
         """
@@ -310,14 +314,15 @@ class MoEResults(Pictures):
         return lr_test(restricted, self)
 
     def wald_test(self, constraints: str) -> TestResult:
-        """Test linear constraints, such as ``"a[0,0] = a[1,0], b[0] = 0"``, jointly by a Wald test.
+        """Test linear constraints, such as ``"a[1,0] = a[2,0], b[1] = 0"``, jointly by a Wald test.
 
         Parameters
         ----------
         constraints : str
-            Equations separated by commas or semicolons.  They use the names in `param_names`; a
-            term of the data, as in ``"age = 0"``, may be used if exactly one parameter belongs to
-            it.
+            Equations separated by commas or semicolons.  They use the names in `param_names`.  A
+            term by itself, such as ``"age"`` or ``"C(site)"``, stands for the hypothesis that all
+            its estimated coefficients are 0: in the gate, in all experts, and of all levels of a
+            factor.  Within an equation a term may be used if one parameter belongs to it.
 
         Returns
         -------
@@ -329,10 +334,12 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> result.wald_test("a[0,0] = 1").df
+        >>> result.wald_test("a[1,0] = 1").df
         1
         """
         self._warn_of_order()
+        constraints = of_whole_terms(constraints, estimated_terms(self))
+        constraints = present_names(constraints, self.family, self.data)
         return wald(constraints, self.param_names, self.theta, self._spread, self._terms)
 
     def wald_test_terms(self) -> pd.DataFrame:
@@ -346,8 +353,8 @@ class MoEResults(Pictures):
         Returns
         -------
         DataFrame
-            Columns ``statistic``, ``df`` and ``pvalue`` (chi-square), one row for each part ("gate"
-            or "expert") and term.  The statistic is NaN if a coefficient of the term has no
+            Columns ``statistic``, ``df`` and ``p_value`` (chi-square), one row for each part
+            ("gate" or "expert") and term.  The statistic is NaN if a coefficient of the term has no
             standard error.
 
         Raises
@@ -382,13 +389,22 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> bool(np.isclose(result.t_test("a[0,0] = 0").tvalue[0], result.tvalues[3]))
+        >>> bool(np.isclose(result.t_test("a[1,0] = 0").tvalue[0], result.tvalues[3]))
         True
         """
         self._warn_of_order()
         return t_test(self, constraints)
 
-    def get_margeff(self, *, dummy: bool = False) -> Effects:
+    def get_margeff(
+        self,
+        *,
+        dummy: bool = False,
+        which: str | None = None,
+        variables: str | Sequence[str] | None = None,
+        newdata: Any = None,
+        at: Mapping[str, object] | str | None = None,
+        by: str | Sequence[str] | None = None,
+    ) -> Effects:
         """Compute average marginal effects: mean derivatives with respect to each variable.
 
         The prediction is the conditional mean, or the probability of each class.  Its derivatives
@@ -401,6 +417,31 @@ class MoEResults(Pictures):
         dummy : bool
             Whether the effect of a column of zeros and ones is the difference between the
             predictions at 1 and at 0 instead of a derivative.
+        which : {"gate", "experts"}, optional
+            "gate" for effects on the probability of each expert, "experts" for effects on the mean
+            of each expert (for classes, on its probabilities); by default those on the mean or the
+            probabilities of the mixture.
+        variables : str or sequence of str, optional
+            Variables whose effects are computed; by default all that the model reads.
+        newdata : array_like or table, optional
+            Rows to average over, each with weight 1; by default those of the fit.
+        at : mapping of str to value or list, or "mean", optional
+            Values that variables have in every row; for a list the effects at each of its values,
+            and for several lists at each combination.  "mean" is one row: numeric variables at
+            their means, others at their most frequent value.
+        by : str or sequence of str, optional
+            Columns by whose values the rows are averaged separately.
+
+        Returns
+        -------
+        Effects
+            The effects; ``tidy()`` has one row for each, with columns for term, contrast, class or
+            expert, `by` and `at`.
+
+        Raises
+        ------
+        ValueError
+            If a variable, level or column does not exist, or there are several responses.
 
         Examples
         --------
@@ -411,7 +452,57 @@ class MoEResults(Pictures):
         True
         """
         self._check_one("get_margeff")
-        return marginal_effects(self, dummy)
+        return marginal_effects(
+            self, dummy, which=which, variables=variables, newdata=newdata, at=at, by=by
+        )
+
+    def comparisons(
+        self,
+        first: Mapping[str, object],
+        second: Mapping[str, object],
+        *,
+        which: str | None = None,
+        newdata: Any = None,
+        by: str | Sequence[str] | None = None,
+        ratio: bool = False,
+    ) -> Effects:
+        """Compare average predictions at two settings of variables.
+
+        Each setting gives some variables the same value in every row; the other variables keep
+        theirs.  The estimate is the average prediction at `second` minus that at `first`, with a
+        standard error by the delta method.
+
+        Parameters
+        ----------
+        first, second : mapping of str to value
+            Values of variables by name.
+        which, newdata, by
+            As in `get_margeff`.
+        ratio : bool
+            Whether to report the ratio of the average predictions in place of their difference;
+            tests are then of a ratio of 1.
+
+        Returns
+        -------
+        Effects
+            The differences, or ratios; ``tidy()`` has one row for each.
+
+        Raises
+        ------
+        ValueError
+            If a variable or level does not exist, or there are several responses.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> X = np.linspace(-1, 1, 50)
+        >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
+        >>> found = result.comparisons({"x[0]": 0.0}, {"x[0]": 2.0})
+        >>> bool(np.isclose(found.effect[0], 2 * result.blocks["a"][0, 0]))
+        True
+        """
+        self._check_one("comparisons")
+        return comparisons(self, first, second, which=which, newdata=newdata, by=by, ratio=ratio)
 
     random_effects = question(random_effects)
     variance_components = question(variance_components)
@@ -487,13 +578,50 @@ class MoEResults(Pictures):
             else "the fit has one response"
         )
 
-    def relabel(self, order: Sequence[int]) -> MoEResults:
+    def named(self, names: Mapping[int | str, str] | Sequence[str]) -> MoEResults:
+        """Return the same fit with names for its experts.
+
+        Names of parameters, tables, pictures, messages and columns of predictions then have these
+        names in place of numbers.  `save` stores them.
+
+        Parameters
+        ----------
+        names : mapping of int to str, or sequence of str
+            Names of some or all experts by their number from 1, or by their present name; or one
+            name for each expert.  An empty mapping takes the names away.
+
+        Returns
+        -------
+        MoEResults
+            The fit with the names; equations may still use the numbers.
+
+        Raises
+        ------
+        ValueError
+            If there is no such expert, a name is not text that an equation can contain, or two
+            experts have the same name.
+
+        Examples
+        --------
+        >>> import numpy as np, moestat
+        >>> x = np.linspace(-1, 1, 60)
+        >>> result = moestat.fit("gaussian", {"x": x}, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
+        >>> result.named({1: "falling", 2: "rising"}).params.index[-1]
+        'log nu[rising]'
+        """
+        if self.data is None:
+            raise ValueError("named: the result has no record of its data, which holds the names")
+        empty = isinstance(names, Mapping) and not names
+        given = None if empty else with_names(self.experts, names).given
+        return replace(self, data=replace(self.data, experts=given))
+
+    def relabel(self, order: Sequence[int | str]) -> MoEResults:
         """Return the same fit with its experts in another order.
 
         Parameters
         ----------
-        order : sequence of int
-            Numbers of the experts of this fit, from 0, in their new order.
+        order : sequence of int or str
+            Numbers of the experts of this fit, from 1, or their names, in their new order.
 
         Returns
         -------
@@ -511,14 +639,14 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> x = np.linspace(-1, 1, 60)
         >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
-        >>> other = result.relabel([1, 0])
+        >>> other = result.relabel([2, 1])
         >>> bool(np.array_equal(other.blocks["a"], result.blocks["a"][[1, 0]]))
         True
         """
         return relabelled(self, order)
 
     def fit_constrained(self, constraints: str) -> RestrictedFit:
-        """Find the local maximum under constraints such as equal slopes ``"a[0,0] = a[1,0]"``.
+        """Find the local maximum under constraints such as equal slopes ``"a[1,0] = a[2,0]"``.
 
         The constraints are linear.
 
@@ -540,7 +668,7 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
-        >>> result.fit_constrained("a[0,0] = 1").lr_test.df
+        >>> result.fit_constrained("a[1,0] = 1").lr_test.df
         1
         """
         self._warn_of_order()
@@ -553,7 +681,7 @@ class MoEResults(Pictures):
         issues an `OverSpecifiedWarning`.
         """
         self._warn_of_order()
-        return self._labelled(self._interval(alpha), ["lower", "upper"])
+        return self._labelled(self._interval(alpha), ["conf_low", "conf_high"])
 
     def classification_table(self, labels: ArrayLike) -> pd.DataFrame:
         """Cross-tabulate known labels (n,) of the rows and their most probable experts.
@@ -574,7 +702,7 @@ class MoEResults(Pictures):
 
         known = self._of_rows("labels", labels)
         names, table = classification_table(self.responsibilities, known, self.rows.weight)
-        experts = pd.Index(range(1, self.family.n_experts + 1), name="expert")
+        experts = pd.Index(self.experts.keys, name="expert")
         return pd.DataFrame(table, index=pd.Index(names, name="label"), columns=experts)
 
     classes = question(classes)
@@ -609,16 +737,23 @@ class MoEResults(Pictures):
         """
         write_record(path, self)
 
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Summarise the fit, its certificate and its parameters in tables, by gate and expert.
+    def summary(
+        self, alpha: float = 0.05, *, exponentiate: bool = False, details: bool = False
+    ) -> Summary:
+        """Summarise the fit and its parameters in tables, by gate and expert.
 
-        Experts are numbered from 1.  Estimates have at least four significant digits, and enough
-        digits to reach the second digit of their standard error.
+        Experts are numbered from 1, or have their names.  Estimates have at least four significant
+        digits, and enough digits to reach the second digit of their standard error.
 
         Parameters
         ----------
         alpha : float
             Intervals have the level ``1 - alpha``.
+        exponentiate : bool
+            Whether to report rate ratios and odds ratios, as in `tidy`; headings say which.
+        details : bool
+            Whether to add how the estimate was found and checked: the solver, its last step, the
+            starts, and the curvature.  They are also in `certificate`.
 
         Returns
         -------
@@ -634,7 +769,7 @@ class MoEResults(Pictures):
         >>> "Expert 1" in result.summary(alpha=0.1).as_latex()
         True
         """
-        return summarise(self, alpha)
+        return summarise(self, alpha, exponentiate, details)
 
     def explain(self) -> Explanation:
         """Explain the certificate and each warning of the fit, in order, and what to do.
@@ -664,19 +799,20 @@ class MoEResults(Pictures):
         exponentiate : bool
             Whether to report the exponentials of coefficients on a log or logit scale: rate ratios
             (or ratios of means) of experts with a log link, odds ratios of experts with a logit
-            link, of classes and of a softmax gate.  Their ``error`` is that of the delta method,
-            ``lower`` and ``upper`` are the exponentials of the ends of the interval, and ``z`` and
-            ``pvalue`` test that the ratio is 1.  Other parameters are left as they are; the further
-            column ``scale`` says which is which.
+            link, of classes and of a softmax gate.  Their ``std_error`` is that of the delta
+            method, ``conf_low`` and ``conf_high`` are the exponentials of the ends of the interval,
+            and ``statistic`` and ``p_value`` test that the ratio is 1.  Other parameters are left
+            as they are; the further column ``scale`` says which is which.
 
         Returns
         -------
         pandas.DataFrame
             Columns ``part`` (gate or expert), ``expert`` (from 1), ``class`` (for classes: the
             class to whose log-odds against the last class the parameter belongs), ``term``,
-            ``estimate``, ``error`` (the standard error), ``z``, ``pvalue``, ``lower``, ``upper``,
-            ``status`` (estimated, reference, fixed, on a bound, not identified) and ``name`` (the
-            name in `param_names`).  Quantities that do not exist are NaN.
+            ``estimate``, ``std_error``, ``statistic`` (estimate over standard error), ``p_value``,
+            ``conf_low``, ``conf_high``, ``status`` (estimated, reference, fixed, on a bound, not
+            identified) and ``name`` (the name in `param_names`).  Quantities that do not exist are
+            NaN.
 
         Raises
         ------
@@ -689,13 +825,13 @@ class MoEResults(Pictures):
         >>> X = np.linspace(-1, 1, 50)
         >>> result = moestat.fit("gaussian", X, X + np.sin(7 * X), n_experts=1, rng=0)
         >>> list(result.tidy()["name"])
-        ['b[0]', 'a[0,0]', 'log nu[0]']
+        ['b[1]', 'a[1,0]', 'log nu[1]']
         """
         rows = estimates(self, alpha)
         if not exponentiate:
             return tidy(rows)
-        ratios, kinds = with_ratios(self.family, self.param_names, rows)
-        return tidy(ratios).assign(scale=kinds)
+        ratios = with_ratios(self.family, self.param_names, rows)
+        return tidy(ratios).assign(scale=[each.scale for each in ratios])
 
 
 @door()

@@ -195,4 +195,4 @@ class RowLikelihoods(RowsOfFit):
     ) -> Any:
         self._check_experts()
         inputs, data = self._read_rows(X, y, None, groups, grouped=True)
-        return inputs.like(self._posterior(data), range(self.family.n_experts))
+        return inputs.like(self._posterior(data), self.experts.keys)

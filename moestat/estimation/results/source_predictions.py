@@ -136,7 +136,9 @@ def _digest_of(result: Fitted) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
     formula = None if data.formula is None else [data.formula.formula, data.formula.states]
     classes = None if data.classes is None else [*map(str, np.ravel(data.classes).tolist())]
-    digest.update(json.dumps([repr(result.family), formula, data.features, classes]).encode())
+    experts = result.experts.labels  # in names of columns
+    words = [repr(result.family), formula, data.features, classes, experts]
+    digest.update(json.dumps(words).encode())
     return digest.hexdigest()
 
 
@@ -223,4 +225,6 @@ def _named(
         labels = np.atleast_1d(q).tolist()
     elif which == "proba" and result.data is not None and result.data.classes is not None:
         labels = np.asarray(result.data.classes).tolist()
+    elif which in ("gate", "experts"):
+        labels = result.experts.keys
     return {f"{which}[{label}]": predicted[:, j] for j, label in enumerate(labels)}

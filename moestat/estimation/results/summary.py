@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from moestat.estimation.data.naming import Term, named_terms, reference_position
 from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.fit.relabel import mean_weights
 from moestat.estimation.inference.random_effects import component_cells, effects_term, is_factor
+from moestat.estimation.results.estimate import NOT_A_RATIO, OF_INTERCEPT, Estimate
+from moestat.estimation.results.ratios import with_ratios
 from moestat.estimation.tables import Row, Sheet, as_percent, significant
 
 if TYPE_CHECKING:
@@ -29,29 +32,11 @@ Place = tuple[str, int | None, str | None]
 """Part of the model, expert and class."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """One parameter of a fit in words, with its error."""
-
-    term: Term  # what it is of
-    # estimate, standard error, their ratio, two-sided normal p-value and interval; NaN where there
-    # is none.  The logarithm of a scale has no z: that it be 0 depends on the units.
-    estimate: float
-    error: float
-    z: float
-    pvalue: float
-    lower: float
-    upper: float
-    # ``"estimated"``, ``"reference"``, ``"fixed"`` with a reason where the user gave none, ``"on a
-    # bound"``, ``"not identified"`` or, where it is flat, ``"no finite value"``
-    status: str
-
-
 @dataclass(frozen=True, repr=False)
 class Summary(Sheet):
     """Facts and coefficients of a fit; ``print`` shows text, a notebook HTML.
 
-    Experts count from 1 here; in `MoEResults.param_names` and in arrays atoms count from 0.
+    Experts are counted from 1, or have their names; positions in arrays count from 0.
 
     Parameters
     ----------
@@ -131,24 +116,42 @@ def _statuses(result: Criteria) -> list[str]:
 
 def tidy(estimates: Sequence[Estimate]) -> pd.DataFrame:
     """One row per parameter, see `MoEResults.tidy`."""
-    import pandas as pd
+    from moestat.estimation.columns import EstimateTable
 
     terms = [each.term for each in estimates]
     columns: dict[str, object] = {
         "part": [term.part for term in terms],
-        "expert": pd.array([term.expert for term in terms], dtype="Int64"),
+        "expert": _keys(terms),
         "response": [term.response for term in terms],
         "class": [term.outcome for term in terms],
         "term": [term.label for term in terms],
     }
-    names = ("estimate", "error", "z", "pvalue", "lower", "upper", "status")
-    columns |= {name: [getattr(each, name) for each in estimates] for name in names}
-    frame = pd.DataFrame({**columns, "name": [term.name for term in terms]})
+    fields = {
+        **{"estimate": "estimate", "std_error": "error", "statistic": "z", "p_value": "pvalue"},
+        **{"conf_low": "lower", "conf_high": "upper", "status": "status"},
+    }
+    columns |= {name: [getattr(each, of) for each in estimates] for name, of in fields.items()}
+    frame = EstimateTable({**columns, "name": [term.name for term in terms]})
     optional = {"response": [t.response for t in terms], "class": [t.outcome for t in terms]}
     return frame.drop(columns=[name for name, words in optional.items() if not any(words)])
 
 
-def summarise(result: Criteria, alpha: float = 0.05) -> Summary:
+def _keys(terms: Sequence[Term]) -> Any:
+    """The expert of each term, a number or a name; missing for what all experts share."""
+    import pandas as pd
+
+    keys = [term.key for term in terms]
+    named = any(isinstance(key, str) for key in keys)
+    return keys if named else pd.array(keys, dtype="Int64")
+
+
+_SCALES = {"odds ratio": "odds ratios", "rate ratio": "rate ratios"}
+"""Plural of the scales of exponentiated coefficients; others are their own plural."""
+
+
+def summarise(
+    result: Criteria, alpha: float = 0.05, exponentiate: bool = False, details: bool = False
+) -> Summary:
     """Tables of a fit, its certificate and its parameters, see `MoEResults.summary`."""
     family = result.family
     title = f"Mixture of experts: {family.gate.name} gate, {family.likelihood.name} experts"
@@ -159,8 +162,12 @@ def summarise(result: Criteria, alpha: float = 0.05) -> Summary:
     level = real_in("alpha", alpha, 0.0, 1.0, open_low=True) / 2.0
     head = ("", "", "coef", "std err", "z", "P>|z|", f"[{level:.4g}", f"{1.0 - level:.4g}]")
     parameters, weights, rows = estimates(result, alpha), _mean_weights(result), []
+    if exponentiate:
+        parameters = with_ratios(result.family, result.param_names, parameters)
+        head = ("", "", "estimate", *head[3:])
     nodes = _nodes(family, parameters)
     for heading, members in nodes.items():
+        heading = result.experts.in_words(heading)
         rows += [Row((f"Gate: {heading}",), heading=True), *map(Row, map(_cells, members))]
     places = {
         place: members
@@ -174,17 +181,65 @@ def summarise(result: Criteria, alpha: float = 0.05) -> Summary:
     }
     for place, members in places.items():
         if place in pinned:
-            rows.append(Row((f"Gate: expert {place[1]} is the reference",), heading=True))
+            reference = result.experts.called(family.n_experts - 1)
+            rows.append(Row((f"Gate: {reference} is the reference",), heading=True))
         else:
-            rows.append(
-                Row((_heading(result, members[0].term, weights, bool(pinned)),), heading=True)
-            )
+            heading = _heading(result, members[0].term, weights, bool(pinned))
+            rows.append(Row((heading + of_scales(members),), heading=True))
             # Random effects have a table of standard deviations and correlations instead.
             listed = [each for each in members if not is_factor(family, each.term.symbol)]
             rows += [Row(_cells(each)) for each in listed if each.status != _ZERO]
             if place[0] == "expert" and family.likelihood.effects is not None:
                 rows += map(Row, component_cells(result, place[1] or 1, alpha))
-    return Summary(title, _facts(result), head, tuple(rows), _notes(result), tuple(parameters))
+    ratios = [EXPONENTIATED] if exponentiate else []
+    notes = (*_references(result, parameters), *_notes(result), *ratios)
+    return Summary(title, _facts(result, details), head, tuple(rows), notes, tuple(parameters))
+
+
+EXPONENTIATED = (
+    "Note: coefficients on a log or logit scale are exponentiated, as the headings say; their"
+    " p-values test that a ratio is 1. Other parameters are as estimated."
+)
+
+
+def label_of(each: Estimate) -> str:
+    """The term of an estimate, or the exponential of an intercept, which is no ratio."""
+    label = short_label(each.term.label)
+    return f"exp({label})" if each.scale == OF_INTERCEPT else label
+
+
+_CODED = re.compile(r"C\((`[^`]*`|[\w.]+)(?:,[^][]*)?\)(?=\[)")
+"""A column in a term that codes it by levels, such as ``C(region, Treatment('north'))``."""
+
+
+def short_label(label: str) -> str:
+    """A term as tables show it: ``region[south]`` for ``C(region)[T.south]``."""
+    return _CODED.sub(r"\1", label).replace("[T.", "[").replace("`", "")
+
+
+def _references(result: Criteria, parameters: Sequence[Estimate]) -> list[str]:
+    """A note on the levels that the coefficients of factors are differences from."""
+    formula = None if result.data is None else result.data.formula
+    if formula is None:
+        return []
+    labels = [_CODED.sub(r"\1", each.term.label) for each in parameters]
+    references: list[str] = []
+    for name, levels in formula.variables().items():
+        if levels is None:
+            continue
+        pattern = re.compile(rf"(?<![\w.])`?{re.escape(name)}`?\[T\.([^]]*)\]")
+        found = {level for label in labels for level in pattern.findall(label)}
+        others = [str(level) for level in levels if str(level) not in found]
+        if found and len(others) == 1:
+            references.append(f"{name} = {others[0]}")
+    return [f"Reference levels: {', '.join(references)}."] if references else []
+
+
+def of_scales(members: Sequence[Estimate]) -> str:
+    """What the exponentials of the slopes of a section are, for its heading."""
+    kinds = {each.scale for each in members}
+    words = sorted(_SCALES.get(kind, kind) for kind in kinds - {NOT_A_RATIO, OF_INTERCEPT})
+    return f": {', '.join(words)}" if words else ""
 
 
 def _nodes(family: Family, parameters: Sequence[Estimate]) -> dict[str, list[Estimate]]:
@@ -219,7 +274,7 @@ def in_order(place: Place) -> tuple[bool, bool, int]:
 
 
 def _cells(each: Estimate) -> tuple[str, ...]:
-    label, symbol = each.term.label, each.term.symbol
+    label, symbol = label_of(each), each.term.symbol
     digits = 4
     if each.status != "estimated":
         return label, symbol, significant(each.estimate, digits), each.status
@@ -251,15 +306,16 @@ def _heading(result: Criteria, term: Term, weights: FloatArray | None, against: 
     """The heading of a section, with the mean weight and the scale of an expert."""
     family, expert = result.family, term.expert
     if term.part == "gate":
-        whose = "all experts" if expert is None else f"expert {expert}"
-        return f"Gate: {whose}" + (f" against expert {family.n_experts}" if against else "")
+        whose = "all experts" if expert is None else result.experts.called(expert - 1)
+        reference = result.experts.called(family.n_experts - 1)
+        return f"Gate: {whose}" + (f" against {reference}" if against else "")
     what = "" if term.equation is None else f": {term.equation}"
     what += f" against {term.against}" if term.outcome else ""
     if expert is None:
         return f"All experts{what}"
     if (choices := family.likelihood.choices) is not None:
         what = f": {choices.names[expert - 1]}"
-    facts, heading = [], f"Expert {expert}{what}"
+    facts, heading = [], f"{result.experts.heading(expert - 1)}{what}"
     if weights is not None and family.n_experts > 1:
         facts.append(f"mean weight {weights[expert - 1]:.3f}")
     if family.likelihood.name == "gaussian":
@@ -283,15 +339,15 @@ def _counted(result: Criteria) -> str:
     return f"{result.nobs:.10g}" + ("" if groups is None else f" in {groups:.10g} groups")
 
 
-def _facts(result: Criteria) -> tuple[tuple[object, ...], ...]:
-    """Rows of two labels with their values."""
+def _facts(result: Criteria, details: bool) -> tuple[tuple[object, ...], ...]:
+    """Rows of two labels with their values; `details` are those of the search and the solver."""
     family, certificate = result.family, result.certificate
     certified = "yes" if certificate.certified else "NO"
     if certificate.certified and (result.notes or result.prior):
         kind = "no finite" if result._is_separated else "a local"
         certified = f"{kind} maximum, see notes"
     errors = _ERRORS.get(result.cov_type, f"sandwich {result.cov_type}")
-    starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
+    on_bound = ("On a bound", len(certificate.active)) if certificate.active else ("", "")
     facts: list[tuple[object, ...]] = [
         ("Observations", _counted(result), "Log-likelihood", f"{result.llf:.3f}"),
         ("Experts", family.n_experts, "AIC", f"{result.aic:.3f}"),
@@ -301,28 +357,28 @@ def _facts(result: Criteria) -> tuple[tuple[object, ...], ...]:
             "BIC",
             f"{result.bic:.3f}",
         ),
-        ("Certified", certified, "Gain left", f"{certificate.gain:.1e}"),
-        (
-            "Inertia (+, 0, -)",
-            ", ".join(map(str, certificate.inertia)),
-            "Condition",
-            f"{certificate.condition:.1e}",
-        ),
-        ("Starts (agreeing)", starts, "Distinct optima", certificate.n_optima),
-        *_higher(result),
+        ("Certified", certified, *_higher(result)),
         *_offset(result),
-        ("Standard errors", errors, "On a bound", len(certificate.active)),
-        ("Solver", result.solver, "Status", certificate.status),
+        ("Standard errors", errors, *on_bound),
     ]
     if family.is_regression:
         variance = significant(result.residual_variance, 6)
         facts.append(("Residual variance", variance, "R-squared", f"{result.rsquared:.6f}"))
     if certificate.n_collapsed:
-        experts = ", ".join(str(atom + 1) for atom in certificate.collapsed) or "none"
+        experts = ", ".join(result.experts.labels[i] for i in certificate.collapsed) or "none"
         facts.append(("Collapsed experts", experts, "Collapsed starts", certificate.n_collapsed))
-    if certificate.kinks:
-        reach = f"{certificate.reach:.1e}"
-        facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))
+    if details:
+        inertia = ", ".join(map(str, certificate.inertia))
+        starts = f"{certificate.n_starts} ({certificate.agreement:.0%})"
+        facts += [
+            ("Gain left", f"{certificate.gain:.1e}", "Condition", f"{certificate.condition:.1e}"),
+            ("Inertia (+, 0, -)", inertia, "Distinct optima", certificate.n_optima),
+            ("Starts (agreeing)", starts, "Solver", result.solver),
+            ("Status", certificate.status, "", ""),
+        ]
+        if certificate.kinks:
+            reach = f"{certificate.reach:.1e}"
+            facts.append(("Held at a kink", certificate.kinks, "Reach across kinks", reach))
     return tuple(facts)
 
 
@@ -336,15 +392,15 @@ def _offset(result: Criteria) -> list[tuple[str, ...]]:
     return [("Offset", name if slope == 1.0 else f"{slope:.6g} {name}", "", "")]
 
 
-def _higher(result: Criteria) -> list[tuple[str, ...]]:
+def _higher(result: Criteria) -> tuple[str, str]:
     """The probability of a higher mode, or maximum, where it is estimated, as a percentage."""
     p = result.certificate.p_higher
     if p is None:
-        return []
+        return "", ""
     percent = as_percent(p)
     about = "" if percent.startswith("<") else "about "
     what = "mode" if result.is_of_modes else "maximum"
-    return [(f"Higher {what}", f"probability {about}{percent}", "", "")]
+    return f"P(higher {what})", f"{about}{percent}"
 
 
 def _sparse_notes(result: Criteria) -> list[str]:
@@ -372,7 +428,7 @@ def _notes(result: Criteria) -> tuple[str, ...]:
     """Sentences below the tables."""
     higher = "" if result.seen is None or result.prior is not None else result.seen.note
     known = result.identified.why, result._order_doubt, _steps(result), higher
-    notes = tuple(filter(None, (*result.notes, *known)))
+    notes = tuple(result._in_words(note) for note in (*result.notes, *known) if note)
     if result.prior is not None:
         errors = "Standard errors describe the variation of the mode over repeated samples"
         if result.cov_type == "observed":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from moestat.estimation.results.criteria import Criteria
 
-__all__ = ["wald_test_terms"]
+__all__ = ["estimated_terms", "wald_test_terms"]
 
 _UNDETERMINED = ("on a bound", "not identified", "no finite value")
 """Statuses of coefficients without a standard error that have no known value either."""
@@ -25,12 +25,28 @@ def wald_test_terms(result: Criteria) -> pd.DataFrame:
     """One row per term of the gate and of the experts, see `MoEResults.wald_test_terms`."""
     import pandas as pd
 
+    from moestat.estimation.columns import EstimateTable
+
     positions, unknown = _positions_by_term(result)
     rows = [_test(result, positions[key], key in unknown) for key in positions]
     index = pd.MultiIndex.from_tuples([*positions], names=["part", "term"])
-    return pd.DataFrame(rows, index=index, columns=["statistic", "df", "pvalue"]).astype(
+    return EstimateTable(rows, index=index, columns=["statistic", "df", "p_value"]).astype(
         {"df": int}
     )
+
+
+def estimated_terms(result: Criteria) -> dict[str, list[str]]:
+    """Names of the estimated coefficients of each term, in the gate and in the experts."""
+    formula = None if result.data is None else result.data.formula
+    terms_of = {} if formula is None else formula.terms_by_column()
+    names: dict[str, list[str]] = {}
+    for each in estimates(result):
+        if each.status == "estimated":
+            term = each.term
+            own = {term.label, terms_of.get((term.part, term.label), term.label)}
+            for label in own:
+                names.setdefault(label, []).append(term.name)
+    return names
 
 
 Key = tuple[str, str]

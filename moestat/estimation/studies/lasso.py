@@ -302,7 +302,7 @@ def lasso_path(
     >>> y = np.where(X[:, 0] > 0, 4.0 * X[:, 1], 4.0 - 4.0 * X[:, 2]) + 0.3 * rng.normal(size=100)
     >>> path = moestat.lasso_path("gaussian", X, y, n_experts=2, n_penalties=6, rng=0)
     >>> result = path.best()
-    >>> {"beta1[0,0]", "a[0,1]", "a[1,2]"} <= set(path.selected()), result.certificate.certified
+    >>> {"beta1[1,0]", "a[1,1]", "a[2,2]"} <= set(path.selected()), result.certificate.certified
     (True, True)
     """
     how = _check_penalty(l1_ratio, together, gate_factor, variance)

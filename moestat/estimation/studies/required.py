@@ -16,6 +16,7 @@ from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import as_floats, as_generator, positive_int, real_in
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.data.data import Data
+from moestat.estimation.data.naming import present_names
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.job import FitJob
@@ -134,7 +135,7 @@ def required_n(
     error : float
         Standard error, in units of what is estimated.
     what : str
-        Name of a parameter, or a linear combination of them such as ``"a[1,0] - a[0,0]"``.
+        Name of a parameter, or a linear combination of them such as ``"a[2,0] - a[1,0]"``.
     replicates : int
         If experts merge, the number of simulated data sets at each number of rows.  As many more
         are drawn, at the two powers of 4 that enclose the answer, until the ends of its interval
@@ -181,9 +182,9 @@ def required_n(
     >>> from moestat import family
     >>> F = family("gaussian", gate="softmax", n_experts=1)
     >>> truth = F.pack({"beta0": [0], "beta1": [0], "a": [0], "b": [1], "nu": [4]})
-    >>> print(required_n(F, truth, error=0.1, what="b[0] + 0.5 * a[0,0]"))
-    b[0] + 0.5 * a[0,0]: 400 rows for a standard error of 0.1
-    >>> required_n(F, truth, error=0.1, what="b[0]").n
+    >>> print(required_n(F, truth, error=0.1, what="b[1] + 0.5 * a[1,0]"))
+    b[1] + 0.5 * a[1,0]: 400 rows for a standard error of 0.1
+    >>> required_n(F, truth, error=0.1, what="b[1]").n
     1600
     """
     target = real_in("error", error, 0.0, open_low=True)
@@ -211,6 +212,7 @@ def required_n(
         information = expected_information(family, theta, at, n_nodes=1)
     else:
         information = expected_information(family, theta, design)
+    what = present_names(what, family, model.data if fitted else None)
     (row,), _ = linear_constraints(what, names, "what")
     groups = equal_experts(family, theta)
     variance = _variance(family, information, row)

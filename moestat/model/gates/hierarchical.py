@@ -1,7 +1,7 @@
 """Hierarchical gate: a tree of softmax gates, whose leaves are the experts.
 
-``{"name": "hierarchical", "tree": [[0, 1], [2, 3]]}``: the first gate chooses between experts 0, 1
-and experts 2, 3, a gate of each pair then one of the two.  Nodes may have two children or more,
+``{"name": "hierarchical", "tree": [[1, 2], [3, 4]]}``: the first gate chooses between experts 1, 2
+and experts 3, 4, a gate of each pair then one of the two.  Nodes may have two children or more,
 and leaves any depth.  The probability of an expert is the product of those of the children on the
 way to it, ``exp(s_j) / sum_l exp(s_l)`` with ``s_j = v_j' x + c_j`` and 0 for the last child.
 
@@ -129,6 +129,10 @@ def _tupled(tree: Any) -> Any:
     return tuple(_tupled(part) for part in tree)
 
 
+def _from_0(tree: Any) -> Any:
+    return tuple(map(_from_0, tree)) if is_sequence(tree) else tree - 1
+
+
 @cache
 def _build(tree: Any) -> Gate:
     leaves = _leaves(tree)
@@ -225,14 +229,17 @@ def _build(tree: Any) -> Gate:
 
 
 def make(tree: Any = ((0, 1), (2, 3))) -> Gate:
-    """The gate with this tree."""
+    """The gate with this tree of experts, from 1; stored trees, and older ones, count from 0."""
     known = _tupled(tree)
     leaves = _leaves(known)
+    if all(type(leaf) is int for leaf in leaves) and min(leaves) == 1:
+        known = _from_0(known)
+        leaves = _leaves(known)
     if not is_sequence(known) or not all(type(leaf) is int for leaf in leaves):
         raise ValueError(f"hierarchical: tree must be lists within a list, got {short(tree)}")
     if sorted(leaves) != list(range(len(leaves))):
         raise ValueError(
-            "hierarchical: the leaves of the tree must be the experts 0, 1, ..., each once, got"
+            "hierarchical: the leaves of the tree must be the experts 1, 2, ..., each once, got"
             f" {short(tree)}"
         )
     return _build(known)

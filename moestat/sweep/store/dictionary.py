@@ -51,7 +51,7 @@ _DESCRIPTIONS = {
     "certificate.gain": "log-likelihood that the best step of length one is predicted to gain",
     "certificate.inertia": "positive, zero, negative eigenvalues of minus the Hessian, JSON",
     "certificate.condition": "condition number of the Hessian; empty if it is singular",
-    "certificate.active": "parameters on a bound, JSON",
+    "certificate.active": "parameters on a bound, JSON; experts count from 0",
     "certificate.iterations": "iterations of the solver, winning start",
     "certificate.passes": "passes over the data, winning start",
     "certificate.seconds": "time of the fit, all starts, in seconds",

@@ -99,7 +99,7 @@ def first_order(point: Point, jumps: Sequence[Jump] = ()) -> FirstOrder:
     family = point.family
     if family.gate.normalised and family.gate.mass is not None:
         for i in range(family.n_experts - 1):
-            labels.append(f"∂p/∂log mass[{i}]")
+            labels.append(f"∂p/∂log mass[{i + 1}]")
             parameters.append(i)
             columns.append(point.mass_column(i))
     for parameter in point.parameters:

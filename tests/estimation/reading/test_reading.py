@@ -216,7 +216,7 @@ def test_no_rows_are_one_clear_error(data, result):
 def test_names_that_are_no_words_are_names_but_for_positions(columns, names, data):
     frame = data[["a", "b"]].set_axis(columns, axis=1)
     result = moestat.fit("gaussian", frame, data.y, n_experts=1, **QUICK)
-    assert [f"a[0,{name}]" for name in names] == result.param_names[4:6]
+    assert [f"a[1,{name}]" for name in names] == result.param_names[4:6]
     if list(columns) != [0, 1]:
         other = frame[frame.columns[::-1]]
         pd.testing.assert_series_equal(result.predict(other), result.predict(frame))
@@ -415,7 +415,7 @@ def test_no_function_writes_to_its_input(form, data, tmp_path):
     moestat.bootstrap(fit, 2, "cluster", groups=groups, rng=0)
     fit.get_robustcov_results("cluster", groups=groups)
     fit.classification_table(labels)
-    fit.get_margeff(), fit.tidy(), fit.relabel([1, 0]), fit.influence(), fit.summary()
+    fit.get_margeff(), fit.tidy(), fit.relabel([2, 1]), fit.influence(), fit.summary()
     moestat.em_test(np.abs(np.round(y)))
     frame = pd.DataFrame(before, columns=["a", "b", "c"]).assign(y=y)
     copy = frame.copy(deep=True)

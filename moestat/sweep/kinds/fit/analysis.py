@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.types import FloatArray, IntArray
+from moestat.model.numbering import from_1
 from moestat.rates.bounds import EXPONENTS
 from moestat.rates.rate import RateResult, Sizes, fit_rate, rate_at
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather, in_doubt
@@ -340,7 +341,7 @@ def _evidence(store: Store, done: Cells, columns: Columns) -> Evidence:
         {name: columns.take(name) for name in NUMBERS},
         done.certified,
         literals(store, done, CERTIFICATE, "status"),
-        literals(store, done, CERTIFICATE, "active"),
+        {from_1(name): n for name, n in literals(store, done, CERTIFICATE, "active").items()},
     )
 
 

@@ -20,6 +20,7 @@ from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
 from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure
+from moestat.model.numbering import stored_name
 from moestat.solvers import make_solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Target
@@ -113,7 +114,7 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
             "also": _further_losses(curve, results, target, apart),
             "cells": _cells(spec, spec.scored(curve), results, target, terms),
         },
-        "certificate": plain(certificate),
+        "certificate": plain(certificate) | {"active": [*map(stored_name, certificate["active"])]},
     }
 
 

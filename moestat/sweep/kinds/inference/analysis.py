@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from moestat.model.numbering import from_1
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.spec import InferenceSpec
 from moestat.sweep.kinds.runs.outcomes import Outcomes, counts, records_by_curve, spec_of
@@ -72,7 +73,7 @@ def share(outcomes: Sequence[Mapping[str, float | None]]) -> Share | None:
     for items in outcomes:
         for name, value in items.items():
             if value is not None:
-                by_item.setdefault(name, []).append(value)
+                by_item.setdefault(from_1(name), []).append(value)
     shares = {name: float(np.mean(answered)) for name, answered in by_item.items()}
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     answers = [answered for answered in values if answered]

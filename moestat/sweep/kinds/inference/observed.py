@@ -19,6 +19,7 @@ from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.family import Family
 from moestat.model.generate import sample
+from moestat.model.numbering import stored_name
 from moestat.sweep.kinds.inference.trial import Trial
 from moestat.sweep.spec.identity import digest
 
@@ -129,7 +130,8 @@ class Observed:
         family = self.trial.family
         if self.target is not None:
             free = np.flatnonzero(family.lower < family.upper)
-            return [(family.param_names[j], int(j), float(self.target[j])) for j in free]
+            names = [*map(stored_name, family.param_names)]
+            return [(names[j], int(j), float(self.target[j])) for j in free]
         assert self.result is not None
         truth = self.trial.truth
         names = [*family.expert.bounds, *family.likelihood.bounds]
@@ -148,7 +150,9 @@ class Observed:
         for name in names:
             for i in range(k):
                 for j, position in enumerate(at[name][i]):
-                    label = f"{family.param_names[position]}, cell of {sizes[nearest[i]]}"
+                    label = (
+                        f"{stored_name(family.param_names[position])}, cell of {sizes[nearest[i]]}"
+                    )
                     targets.append((label, int(position), float(true_values[name][nearest[i], j])))
         return targets
 
