@@ -35,6 +35,7 @@ _KINDS = (
 _DECIDED = ("proved", "certified", "not identified", "no such measure")
 _SHARED = "copies share the gate's constant"
 """Why masses of raw gates are not identified in larger cells; the older atlas leaves them out."""
+_ALONE = "not looked at: two cells at once need masses to share, and no corners or jumps"
 Told = Mapping[str, Any]
 
 
@@ -71,6 +72,8 @@ def _shown(told: Told, cell: str) -> str:
     if told["why"]:
         return told["why"]
     groups: dict[str, list[str]] = {}
+    if not _rows(told, cell):
+        return _ALONE
     for row in _rows(told, cell):
         r = {"inf": "∞", None: "?"}.get(row["r"], row["r"])
         r = f"{r:g}" if isinstance(r, float) else r
