@@ -22,8 +22,9 @@ def added(one: Any, other: Any) -> Any:
     """
     if one is None or other is None:
         return other if one is None else one
+    items: Any = one
     if isinstance(one, list | tuple):
-        return type(one)(added(*pair) for pair in zip(one, other, strict=True))
+        return type(items)(added(a, b) for a, b in zip(items, other, strict=True))
     if is_dataclass(one):
         names = [each.name for each in fields(one)]
         return type(one)(*(added(getattr(one, name), getattr(other, name)) for name in names))

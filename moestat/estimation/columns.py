@@ -1,4 +1,4 @@
-"""Tables of estimates: names of their columns, and older names for one release."""
+"""Tables and series of estimates: names of their columns and rows, older ones for one release."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from moestat.base.warnings import warn_of_old_name
+from moestat.model.numbering import in_current_names
 
-__all__ = ["OLD_NAMES", "EstimateTable"]
+__all__ = ["OLD_NAMES", "EstimateSeries", "EstimateTable"]
 
 OLD_NAMES = {
     **{"error": "std_error", "bse": "std_error", "std err": "std_error", "coef": "estimate"},
@@ -18,6 +19,77 @@ OLD_NAMES = {
     **{"Conf. Int. Low": "conf_low", "Conf. Int. Upp.": "conf_high"},
 }
 """Present names of the columns of version 0.2."""
+
+
+def _present_labels(key: Any, index: pd.Index) -> Any:
+    """A label, or a list of labels, with names that count experts from 1.
+
+    Until version 0.2 names counted from 0.  A list with a name of an expert 0 is read in that way.
+    """
+    if isinstance(key, tuple):
+        return tuple(_present_labels(each, index) for each in key)
+    labels = key if isinstance(key, list) else [key]
+    words = [label for label in labels if isinstance(label, str)]
+    if not any("[0" in label and label not in index for label in words):
+        return key
+    names = [str(name) for name in index]
+    new = in_current_names("\n".join(words), names, names).split("\n")
+    present = dict(zip(words, new, strict=True))
+    found = [present.get(label, label) if isinstance(label, str) else label for label in labels]
+    return found if isinstance(key, list) else found[0]
+
+
+class _Located:
+    """``loc`` of a series or frame, by present or older labels."""
+
+    def __init__(self, values: Any, located: Any) -> None:
+        self._values, self._located = values, located
+
+    def _present(self, key: Any) -> Any:
+        if not isinstance(key, tuple):
+            return _present_labels(key, self._values.index)
+        columns = [self._values._present(each) for each in key[1:]]
+        return (_present_labels(key[0], self._values.index), *columns)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._located[self._present(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._located[self._present(key)] = value
+
+    def __call__(self, axis: Any = None) -> Any:
+        return self._located(axis)
+
+
+class EstimateSeries(pd.Series):  # pyright: ignore[reportMissingTypeArgument]
+    """A series by names of parameters, which may be asked for by the names of version 0.2.
+
+    These count experts from 0; a FutureWarning writes the present name.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> series = EstimateSeries([1.0, 2.0], index=["a[1,x]", "a[2,x]"])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", FutureWarning)
+    ...     float(series["a[0,x]"]), series[["a[0,x]", "a[1,x]"]].tolist()
+    (1.0, [1.0, 2.0])
+    """
+
+    @property
+    def _constructor(self) -> type[EstimateSeries]:
+        return EstimateSeries
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(_present_labels(key, self.index))
+
+    @property
+    def loc(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Values by label, as ``Series.loc``."""
+        return _Located(self, super().loc)
+
+    def _present(self, name: Any) -> Any:
+        return name
 
 
 class EstimateTable(pd.DataFrame):
@@ -38,9 +110,12 @@ class EstimateTable(pd.DataFrame):
         return EstimateTable
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, list):
-            return super().__getitem__([self._present(name) for name in key])
         return super().__getitem__(self._present(key))
+
+    @property
+    def loc(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Rows and columns by label, as ``DataFrame.loc``."""
+        return _Located(self, super().loc)
 
     def __getattr__(self, name: str) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         if name in OLD_NAMES and self._present(name) != name:
@@ -55,7 +130,10 @@ class EstimateTable(pd.DataFrame):
         return super().query(expr, **options)
 
     def _present(self, name: Any) -> Any:
-        """The present name of a column."""
+        """The present name of a column, or the names of a list of columns."""
+        if isinstance(name, list):
+            name = [self._present(each) for each in name if not isinstance(each, list)]
+        name = _present_labels(name, self.columns)
         new = OLD_NAMES.get(name) if isinstance(name, str) else None
         if new is None or name in self.columns or new not in self.columns:
             return name

@@ -185,15 +185,13 @@ def labelled(
     """
     if reported is None:
         return values
-    import pandas as pd
+    from moestat.estimation.columns import EstimateSeries, EstimateTable
 
     index: list[str] = [names[j] for j in reported]
     if values.ndim == 1:
-        return pd.Series(values[reported], index=index)
+        return EstimateSeries(values[reported], index=index)
     if columns is None:
-        return pd.DataFrame(values[np.ix_(reported, reported)], index=index, columns=index)
-    from moestat.estimation.columns import EstimateTable
-
+        return EstimateTable(values[np.ix_(reported, reported)], index=index, columns=index)
     return EstimateTable(values[reported], index=index, columns=columns)
 
 

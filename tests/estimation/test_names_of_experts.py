@@ -33,6 +33,22 @@ def test_old_names_in_equations_are_read_with_the_new_ones_in_a_warning(fit):
     assert need.n == moestat.required_n(fit, error=0.1, what="a[1,x] - a[2,x]").n
 
 
+def test_series_and_tables_answer_to_old_names(fit):
+    params, intervals, covariance = fit.params, fit.conf_int(), fit.cov_params()
+    with pytest.warns(FutureWarning, match=r"write 'a\[1,x\]' for 'a\[0,x\]'"):
+        assert params["a[0,x]"] == params.loc["a[0,x]"] == params["a[1,x]"]
+    with pytest.warns(FutureWarning, match="from 1"):
+        both = fit.bse[["a[0,x]", "a[1,x]"]]
+    assert both.equals(fit.bse[["a[1,x]", "a[2,x]"]])
+    with pytest.warns(FutureWarning, match="from 1"):
+        assert intervals.loc["b[0]"].equals(intervals.loc["b[1]"])
+    with pytest.warns(FutureWarning, match="from 1"):
+        assert covariance.loc["b[0]", "b[0]"] == covariance.loc["b[1]", "b[1]"]
+    with pytest.raises(KeyError, match="a"):
+        params["a[7,x]"]
+    assert isinstance(2.0 * params, type(params))
+
+
 def test_old_numbers_in_arguments_are_read_with_a_warning(fit):
     table = fit.table
     with pytest.warns(FutureWarning, match="equal: experts are numbered from 1"):

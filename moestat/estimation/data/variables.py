@@ -53,11 +53,13 @@ class Along:
     share: FloatArray = field(default_factory=lambda: np.ones(1), repr=False)  # (r,), of sum 1
 
     def label(self, axes: Any) -> None:
-        """Write the name of the variable, its levels, and what is held, on the x-axis."""
+        """Write the name of the variable and its levels on the x-axis, what is held above."""
         held = listed([f"{plain(n)} = {_shown(v)}" for n, v in self.held.items()], _MOST_HELD)
         over = listed([plain(name) for name in self.averaged], _MOST_HELD)
         words = [f"at {held}"] * bool(held) + [f"averaged over {over}"] * bool(over)
-        axes.set_xlabel(plain(self.name) + (f"\n({'; '.join(words)})" if words else ""))
+        axes.set_xlabel(plain(self.name))
+        if words:
+            axes.set_title("; ".join(words), fontsize="small")
         if self.levels is not None:
             axes.set_xticks(range(len(self.levels)), [str(level) for level in self.levels])
 

@@ -12,7 +12,7 @@ from moestat.estimation.fit.components import factor_index, random_design
 from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.inference.questions import sum_rows
 from moestat.model.family import Family
-from moestat.model.random_effects import factors
+from moestat.model.random_effects import RandomEffects, factors
 from moestat.solvers.rows import Rows
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     effects = family.likelihood.effects
     if effects is None:
         raise ValueError("icc: the fit has no random effects; fit with random= or (1 | id)")
-    between, between_slopes = _between(result, theta)
-    within, within_slopes = _within(result, theta)
+    between, between_slopes = _between(result, theta, effects)
+    within, within_slopes = _within(result, theta, effects)
     share = between / (between + within)
     with np.errstate(all="ignore"):
         slopes = between_slopes / between[:, None] - within_slopes / within[:, None]
@@ -94,10 +94,12 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     return EstimateTable(columns, pd.Index(result.experts.keys, name="expert"))
 
 
-def _between(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _between(
+    result: Fitted, theta: FloatArray, effects: RandomEffects
+) -> tuple[FloatArray, FloatArray]:
     """Mean variance (k,) of the random effects of a row, and its derivatives (k, P)."""
-    family, effects = result.family, result.family.likelihood.effects
-    index, L = factor_index(family), factors(effects, theta, factor_index(family))
+    family, index = result.family, factor_index(result.family)
+    L = factors(effects, theta, index)
     moments = np.ones((1, 1))
     if effects.features != (0,):
         products, total = sum_rows(result, partial(_products, family))
@@ -116,10 +118,12 @@ def _products(family: Family, rows: Rows) -> tuple[FloatArray, float]:
     return (Z.T * rows.weight) @ Z, float(rows.weight.sum())
 
 
-def _within(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _within(
+    result: Fitted, theta: FloatArray, effects: RandomEffects
+) -> tuple[FloatArray, FloatArray]:
     """Variance (k,) of a row within its group, on the predictor's scale, and derivatives (k, P)."""
     family = result.family
-    k, base = family.n_experts, family.likelihood.effects.base
+    k, base = family.n_experts, effects.base
     slopes = np.zeros((k, theta.size))
     if base is None or base.name == "gaussian":
         at = family.index[:, family.first_expert_channel + 1]
@@ -130,17 +134,17 @@ def _within(result: Fitted, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(k, np.pi**2 / 3.0), slopes
     if base.name != "poisson":
         raise ValueError(f"icc: not available for {base.name!r} responses with random effects")
-    means, moved, total = sum_rows(result, partial(_mean_counts, family, theta))
+    means, moved, total = sum_rows(result, partial(_mean_counts, family, theta, effects))
     mean = means / total
     # The derivative of log(1 + 1 / m) by log m is -1 / (1 + m).
     return np.log1p(1.0 / mean), -moved / means[:, None] / (1.0 + mean)[:, None]
 
 
 def _mean_counts(
-    family: Family, theta: FloatArray, rows: Rows
+    family: Family, theta: FloatArray, effects: RandomEffects, rows: Rows
 ) -> tuple[FloatArray, FloatArray, float]:
     """Weighted sums of the mean counts (k,), of their derivatives (k, P), and of the weights."""
-    effects, index = family.likelihood.effects, factor_index(family)
+    index = factor_index(family)
     first = family.first_expert_channel
     Z, L = random_design(family, rows.X.T), factors(effects, theta, index)
     eta = family.predictors(theta, rows.X)[:, 0]

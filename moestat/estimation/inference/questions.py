@@ -73,5 +73,6 @@ def sum_rows(result: Fitted, function: Callable[[Rows], T]) -> T:
     ValueError
         If the rows of the fit were not stored.
     """
-    rows = result.source if result.reads_source else encoded_rows(result.family, result.rows)
+    source = result.source if result.reads_source else None
+    rows = encoded_rows(result.family, result.rows) if source is None else source
     return rows.sum_parts(function)

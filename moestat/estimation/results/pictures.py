@@ -631,7 +631,8 @@ class Pictures(Criteria):
         axes = self._panels(ax, len(self._responses), HEIGHT)
         for panel, response in zip(axes, self._responses, strict=True):
             getattr(response, picture)(panel, **options)
-            panel.set_title(response.name, size=10)
+            held = panel.get_title()
+            panel.set_title(response.name + f"\n{held}" * bool(held), size=10)
         return axes
 
     def _chances(self, X: FloatArray) -> FloatArray:
