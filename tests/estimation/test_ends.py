@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 import moestat
 from moestat.base.warnings import MoEWarning
@@ -44,8 +46,57 @@ def test_each_end_can_be_had_as_a_fit(result):
         other = result.at_end(j)
         assert other.llf == pytest.approx(height, abs=0.01)
         assert other.certificate.certified
-    with pytest.raises(ValueError, match="j must be a row of the table ends"):
-        result.at_end(len(result.ends))
+    for j in (len(result.ends), True):
+        with pytest.raises(ValueError, match="j must be a row of the table ends"):
+            result.at_end(j)
+
+
+def test_the_first_end_is_the_fit_in_any_order_and_where_time_was_over(rows, result):
+    """A climb from it put experts into another order, and went on from where time was over."""
+    moved = result.relabel([3, 1, 2])
+    stopped = moestat.fit("gaussian", *rows, n_experts=4, time_limit=0.3, rng=1)
+    for fit in (moved, stopped) if stopped.seen is not None else (moved,):
+        first = fit.at_end(0)
+        assert np.array_equal(first.theta, fit.theta)
+        assert first.llf == pytest.approx(fit.ends.log_likelihood[0], abs=1e-6)
+    other = result.named({1: "low", 2: "middle", 3: "high"}).at_end(1)
+    assert other.experts.given is None  # another end has other experts
+
+
+def test_ends_have_their_likelihood_and_posterior_density():
+    """Of weighted rows; both sums by NumPy."""
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(150, 2)), rng.normal(size=150)
+    weight = rng.integers(1, 4, 150).astype(float)
+    y = np.where(rng.random(150) < 0.5, X[:, 0], -X[:, 0]) + 0.6 * y
+    how = {"n_experts": 3, "sample_weight": weight, "risk": 0.01, "rng": 0}
+    found = moestat.fit("gaussian", X, y, **how)
+    heights, posteriors = [], []
+    share = weight / weight.sum()
+    middle, level = share @ X, share @ y
+    scale = np.sqrt(share @ (X - middle) ** 2)
+    spread = np.sqrt(share @ (y - level) ** 2)
+    for theta in found.seen.theta:
+        parts = found.family.unpack(theta)
+        gate = parts["beta0"] + X @ parts["beta1"].T
+        gate = gate - logsumexp(gate, axis=1, keepdims=True)
+        mean = parts["b"] + X @ parts["a"].T
+        density = norm.logpdf(y[:, None], mean, np.sqrt(parts["nu"]))
+        heights.append(weight @ logsumexp(gate + density, axis=1))
+        at = parts["beta0"] + parts["beta1"] @ middle
+        slopes = (parts["beta1"] - parts["beta1"].mean(axis=0)) * scale
+        own, moves = (
+            (parts["b"] + parts["a"] @ middle - level) / spread,
+            parts["a"] * scale / spread,
+        )
+        squares = ((at - at.mean()) ** 2).sum() + (own**2).sum()
+        log_prior = -squares / (2 * 10.0**2) - ((slopes**2).sum() + (moves**2).sum()) / (2 * 2.5**2)
+        log_prior -= (2.5 * np.log(parts["nu"]) + spread**2 / 9 / (2 * parts["nu"])).sum()
+        posteriors.append(heights[-1] + log_prior)
+    assert len(heights) > 1
+    assert np.allclose(found.ends.log_likelihood, heights, rtol=0, atol=1e-4)
+    constant = found.ends.log_posterior - posteriors
+    assert np.allclose(constant, constant[0], rtol=0, atol=1e-4)
 
 
 def test_a_note_says_where_an_end_is_higher(result):

@@ -220,12 +220,12 @@ class MoEResults(Pictures):
         Parameters
         ----------
         j : int
-            Row of the table `ends`; 0 is this fit.
+            Row of the table `ends`; 0 is this fit itself.
 
         Returns
         -------
         MoEResults
-            The fit to the same data that begins at this end.
+            The fit to the same data that begins at this end, with its own order of experts.
 
         Raises
         ------
@@ -237,13 +237,15 @@ class MoEResults(Pictures):
         >>> import numpy as np, moestat
         >>> x = np.linspace(-1, 1, 80)
         >>> result = moestat.fit("gaussian", x, np.abs(x) + 0.1 * np.sin(9 * x), rng=0)
-        >>> bool(np.isclose(result.at_end(0).llf, result.llf))
+        >>> result.at_end(0) is result
         True
         """
         seen = self._seen
         count = seen.starts.size
-        if not (isinstance(j, int | np.integer) and 0 <= j < count):
+        if isinstance(j, bool) or not (isinstance(j, int | np.integer) and 0 <= j < count):
             raise ValueError(f"j must be a row of the table ends, 0 to {count - 1}, got {short(j)}")
+        if j == 0:
+            return self
         fitted = fit_from(self.named({}), seen.theta[j])
         result = MoEResults.of(fitted)
         return warn_and_note(result, misfits(result))
