@@ -5,8 +5,8 @@
 Needs Rscript with mclust.  iris and faithful are R's own and the standard examples of mclust, which
 runs to 1e-10 from its hierarchical clustering.  The rows with inputs are compared with EM in NumPy
 for a constant gate, the best of 20 random starts: means by weighted least squares, covariance
-matrices by weighted residuals.  Ours are one default call each, ``rng=0``.  Results:
-results/mclust.md.
+matrices by weighted residuals.  Ours are one default call each and one with ``maximum="highest"``,
+``rng=0``.  Results: results/mclust.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,33 +69,40 @@ def em(x: np.ndarray, y: np.ndarray, k: int, common: bool, starts: int = 20) -> 
     return float(best)
 
 
-def ours(data: pd.DataFrame, right: str, kind: str, k: int) -> moestat.MoEResults:
-    """One call."""
+def ours(data: pd.DataFrame, right: str, kind: str, k: int) -> list[moestat.MoEResults]:
+    """The default call, and the search for the highest maximum."""
     names = [name for name in data if name != "x"]
     law = {"name": "multivariate-gaussian", "covariance": kind}
-    return moestat.fit_formula(
-        f"cbind({', '.join(names)}) ~ {right}", data, law, n_experts=k, rng=0
-    )
+    formula = f"cbind({', '.join(names)}) ~ {right}"
+    options: list[dict[str, Any]] = [{}, {"maximum": "highest"}]
+    return [
+        moestat.fit_formula(formula, data, law, n_experts=k, rng=0, **option) for option in options
+    ]
 
 
-def row(name: str, kind: str, k: int, other: float, df: int | str, fit: moestat.MoEResults) -> str:
+def row(
+    name: str, kind: str, k: int, other: float, df: int | str, fits: list[moestat.MoEResults]
+) -> str:
     """One line of the table."""
-    certified = "yes" if fit.certificate.certified else "no"
+    heights = " | ".join(f"{fit.llf:.4f} | {fit.llf - other:+.4f}" for fit in fits)
+    certified = ", ".join("yes" if fit.certificate.certified else "no" for fit in fits)
     return (
-        f"| {name} | {kind} | {k} | {df} | {fit.family.n_free_params} | {other:.4f} |"
-        f" {fit.llf:.4f} | {fit.llf - other:+.4f} | {certified} |"
+        f"| {name} | {kind} | {k} | {df} | {fits[0].family.n_free_params} | {other:.4f} |"
+        f" {heights} | {certified} |"
     )
 
 
 def main() -> None:
     """Run both and write the table."""
+    warnings.simplefilter("ignore")
     lines = [
         "# Correlated normal responses beside mclust",
         "",
         "See benchmarks/mclust.py.",
         "",
-        "| data | covariance | k | their df | ours | theirs | moestat | difference | certified |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| data | covariance | k | their df | ours | theirs | default | difference |"
+        " highest | difference | certified |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     with tempfile.TemporaryDirectory() as folder:
         code = _R.replace("FOLDER", folder)
@@ -109,8 +118,8 @@ def main() -> None:
         for kind in ("VVV", "EEE"):
             for k in (1, 2, 3):
                 height = em(frame["x"].to_numpy(), y, k, kind == "EEE", 1 if k == 1 else 20)
-                fit = ours(frame, "x | 1", kind, k)
-                lines.append(row(name, kind, k, height, "", fit))
+                fits = ours(frame, "x | 1", kind, k)
+                lines.append(row(name, kind, k, height, "", fits))
     text = "\n".join(lines) + "\n"
     print(text)
     (FOLDER / "mclust.md").write_text(text)
