@@ -191,6 +191,7 @@ MESSY = {
     "code": [f"{1000 + j // 2}" for j in range(40)],
     "total cost": np.arange(1.0, 41.0),
     "zero": np.r_[0.0, np.arange(39.0) + 1],
+    "class": np.arange(40) % 3,
     "y": np.sin(np.arange(40.0)),
 }
 
@@ -198,6 +199,9 @@ MESSY = {
 @pytest.mark.parametrize(
     ("formula", "hint"),
     [
+        ("y ~ C(class)", "rename the column by data.rename(columns={'class': 'class_'})"),
+        ('y ~ C(Q("class"))', "'class' is a keyword of Python"),
+        ("y ~ zero + I(`class`^2) | 1", "and write class_"),
         ("usd ~ y", "look like amounts"),
         ("y ~ usd", "look like amounts"),
         ("log(usd) ~ y", "look like amounts"),
@@ -221,6 +225,8 @@ def test_amounts_in_words_are_named_in_frames_and_codes_stay_categories():
     result = moestat.fit_formula("y ~ code", data, n_experts=1, rng=0)
     assert result.family.n_features == 19
     assert moestat.fit_formula("`total cost` ~ y", data, n_experts=1, rng=0).nobs == 40
+    result = moestat.fit_formula("y ~ zero * class", data, n_experts=1, rng=0)
+    assert "a[1,zero:class]" in result.params.index
 
 
 def test_a_table_of_pyarrow_with_two_columns_of_one_name():

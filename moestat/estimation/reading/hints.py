@@ -1,11 +1,12 @@
-"""Hints for columns of words that look like dates or amounts, not like categories."""
+"""Hints for columns whose words look like dates or amounts, and for names of columns."""
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words"]
+__all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words", "words_of_python"]
 
 FEW_LEVELS = 10
 """A column with no more distinct words is taken as a category, whatever the words look like."""
@@ -38,3 +39,18 @@ def back_ticks(formula: str, columns: Sequence[str]) -> str:
     named = [name for name in columns if not name.isidentifier() and name in bare]
     examples = ", ".join(f"`{name}`" for name in named[:3])
     return f"write names with spaces or signs between back-ticks: {examples}" if named else ""
+
+
+def words_of_python(formula: str, columns: Sequence[str]) -> str:
+    """Which columns within functions have names that Python cannot parse, as a hint; else ""."""
+    calls = "".join(re.findall(r"\([^~]*", re.sub(r"""'[^']*'|"[^"]*\"""", "", formula)))
+    words = set(re.findall(r"\w+", calls))
+    named = [name for name in columns if keyword.iskeyword(name) and name in words]
+    if not named:
+        return ""
+    new = f"{named[0]}_"
+    return (
+        f"{named[0]!r} is a keyword of Python, which formulas read as a term by itself, but not in"
+        f" functions such as C(); rename the column by data.rename(columns={{{named[0]!r}:"
+        f" {new!r}}}) and write {new}"
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moestat.base.validate import short
-from moestat.estimation.reading.hints import back_ticks
+from moestat.estimation.reading.hints import back_ticks, words_of_python
 
 __all__ = ["ONE", "Parsed", "Term", "one_column", "parsed"]
 
@@ -114,8 +114,11 @@ def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)
     except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
+        reason = back_ticks(text, columns)
+        if isinstance(error, SyntaxError):
+            reason = words_of_python(text, columns) or reason
         # Further lines are a drawing for terminals.
-        reason = back_ticks(text, columns) or str(error).splitlines()[0]
+        reason = reason or str(error).splitlines()[0]
         raise ValueError(f"{refusal}: {reason}") from None
 
 
