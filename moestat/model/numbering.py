@@ -144,12 +144,11 @@ def in_current_names(text: str, names: Sequence[str], numbered: Sequence[str]) -
         for position, match in enumerate(matches)
         if match and match[1] not in shared
     }
-    zeros = [name for name in old if (match := _NUMBERED.match(name)) and match[2] == "0"]
-    if zeros and _pattern(zeros).search(text):
-        current = {name: names[position] for name, position in old.items()}
-        found = _pattern(current).findall(text)
-        used = dict.fromkeys(map(_tight, found))
-        new = listed([f"{current[name]!r} for {name!r}" for name in used])
+    zeros = {name for name in old if (match := _NUMBERED.match(name)) and match[2] == "0"}
+    same = {name: name for name in names}  # an input may be called as another parameter is
+    if zeros.intersection(_found([*zeros, *names, *numbered], text)):
+        current = same | {name: names[position] for name, position in old.items()}
+        new = listed([f"{current[name]!r} for {name!r}" for name in _found(old, text)])
         warn_caller(
             f"names of parameters count experts from 1: write {new}. Names that count from"
             " 0 will be refused in the next version",
@@ -157,7 +156,7 @@ def in_current_names(text: str, names: Sequence[str], numbered: Sequence[str]) -
         )
         return replaced(text, current)
     if list(names) != list(numbered):
-        return replaced(text, dict(zip(numbered, names, strict=True)))
+        return replaced(text, dict(zip(numbered, names, strict=True)) | same)
     return text
 
 
@@ -175,6 +174,12 @@ def _tight(name: str) -> str:
     return re.sub(r"\s*,\s*", ",", name)
 
 
+def _found(names: Iterable[str], text: str) -> list[str]:
+    """The names that occur in a text, in their order there."""
+    known = {_tight(name): name for name in names}
+    return list(dict.fromkeys(known[_tight(one)] for one in _pattern(known).findall(text)))
+
+
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
     """Any of these names as a whole, with blanks around commas."""
     longest = sorted(names, key=len, reverse=True)
@@ -184,7 +189,8 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 
 def replaced(text: str, names: Mapping[str, str]) -> str:
     """Text with other names of parameters."""
-    return _pattern(names).sub(lambda match: names[_tight(match[0])], text)
+    tight = {_tight(old): new for old, new in names.items()}
+    return _pattern(names).sub(lambda match: tight[_tight(match[0])], text)
 
 
 def numbers_from_0(what: str, numbers: Iterable[object]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -142,3 +144,17 @@ def test_words_for_several_experts():
     assert ExpertNames(3).called(0, 2) == "experts 1 and 3"
     assert ExpertNames(3).called(0, 1, 2) == "experts 1, 2 and 3"
     assert ExpertNames(2, ("a", "b")).in_words("experts 1 and 2, expert 7") == "a and b, expert 7"
+
+
+@pytest.mark.parametrize("column", ["b[1]", "b[0]", "a[1]", "beta0[0]", "x, 1"])
+def test_an_input_may_be_called_as_a_parameter_is(fit, column):
+    quoted = f"y ~ `{column}` | x"
+    table = fit.table.assign(**{column: fit.table["x"] ** 2})
+    numbered = moestat.fit_formula(quoted, table, rng=0, n_starts=2, risk=1.0)
+    want = numbered.params[f"a[1,{column}]"]
+    for one in (numbered, numbered.named({1: "old"})):
+        name = one.params.index[list(numbered.params.index).index(f"a[1,{column}]")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)
+            assert one.t_test(f"{name} = 0").effect[0] == want
+            assert one.t_test(f"a[1,{column}] = 0").effect[0] == want

@@ -146,13 +146,20 @@ def permutations_of_rows_and_columns(case: Case) -> Iterator[Cell]:
 
 @law
 def an_answer_or_one_sentence(case: Case) -> Iterator[Cell]:
-    """Every question has an answer or is refused in one sentence; data stay as they were."""
+    """Every question has an answer or is refused in one sentence; data stay as they were.
+
+    The answer of a plot is axes, or an array of axes.
+    """
     import matplotlib.pyplot as plt
 
     before = case.frame.copy()
     for question, call in OTHERS.items():
-        _, refusal, foreign = asked(lambda call=call: call(case, case.result))
+        answer, refusal, foreign = asked(lambda call=call: call(case, case.result))
         plt.close("all")
+        if question.startswith("plot") and answer is not None:
+            drawn = isinstance(answer, plt.Axes | np.ndarray) and np.size(answer) > 0
+            drawn &= all(isinstance(axes, plt.Axes) for axes in np.ravel(answer))
+            foreign = None if drawn else f"{type(answer).__name__} in place of axes"
         yield Cell(
             question, FAILS if foreign else REFUSED if refusal else HOLDS, foreign or refusal or ""
         )

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from moestat.estimation.results.results import MoEResults
 from tests.laws.cases import CASES, EACH_RUN, SOME, one_of_each, part
 from tests.laws.every import LAWS, comparisons, doubts, entries, restricted, tables
 from tests.laws.laws import FAILS, judge
+from tests.laws.questions import OTHERS
 
 REST = [case for case in CASES if case not in EACH_RUN]
 SEEDS = (1, 2)
@@ -41,6 +43,10 @@ def check(case, laws=(*LAWS,)):
         if cell.verdict == FAILS
     ]
     assert not failed, f"{case}\n" + "\n".join(dict.fromkeys(failed))
+
+
+def test_every_plot_of_a_result_is_a_question():
+    assert {name for name in dir(MoEResults) if name.startswith("plot")} <= {*OTHERS}
 
 
 @pytest.mark.parametrize("case", parts_of(EACH_RUN, FIRST))

@@ -127,11 +127,12 @@ def marginal_effects(
     of_fit.check_unbound("get_margeff")
     chosen = _chosen(result, of_fit, variables)
     found = _Found(result, quantity, labels)
+    read = np.setdiff1d(np.arange(result.family.n_params), result.family.hidden_positions)
     for rows in _settings(result, of_fit, newdata, at, by):
         for term, contrast, sides, width in _changes(rows.variables, of_fit, chosen, dummy):
             low, high = (found.averages(X, rows.weight / width) for X in sides)
             slope = high[1] - low[1]
-            if variables is None and not slope.any():
+            if variables is None and not slope[read].any():
                 continue  # what is asked for does not read the variable
             found.add(rows, {"term": term} | contrast, high[0] - low[0], slope)
     return found.effects()

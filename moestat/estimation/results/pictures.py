@@ -14,7 +14,13 @@ from moestat.base.figures import HEIGHT, REFERENCE, WIDTH, new_axes, spread_out
 from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.validate import positive_int
 from moestat.estimation.data.variables import Along, Variables, plain
-from moestat.estimation.fit.delta import gate_weights, means_of_experts, normal_reach, predictions
+from moestat.estimation.fit.delta import (
+    Quantity,
+    gate_weights,
+    means_of_experts,
+    normal_reach,
+    predictions,
+)
 from moestat.estimation.inference.diagnostics import calibration
 from moestat.estimation.inference.effects import averages, errors_of
 from moestat.estimation.results.criteria import Criteria
@@ -130,8 +136,11 @@ class Pictures(Criteria):
         """The line, averaged over the rows for the variables that the gate alone reads."""
         if self.family.n_experts == 1 or self.family.is_regression:
             return line
-        read = {name: self._readers(name) for name in line.held}
-        names = [name for name, (experts, gate) in read.items() if gate and not experts]
+        names = [
+            name
+            for name in line.held
+            if self._moves(gate_weights, name) and not self._moves(means_of_experts, name)
+        ]
         if not names:
             return line
         n = len(self.rows.X)
@@ -139,16 +148,14 @@ class Pictures(Criteria):
         variables = Variables.of(self.rows)
         return variables.averaged(line, names, some[self.weight[some] > 0.0], self.weight)
 
-    def _readers(self, name: str) -> tuple[bool, bool]:
-        """Whether experts, and the gate, change with a variable where others are typical."""
+    def _moves(self, quantity: Quantity, name: str) -> bool:
+        """Whether a quantity changes with a variable where the others are typical."""
         variables = Variables.of(self.rows)
         levels, values = variables.levels[name], variables.values[name]
         ends = [values.min(), values.max()] if levels is None else list(levels)
         rows = variables.one_row(variables.typical(self.weight))
         X = np.vstack([rows.changed(name, end) for end in ends])
-        experts = means_of_experts(self.family, self.theta, X)
-        gate = self.family.gate_probabilities(self.theta, X)
-        return bool(np.ptp(experts, axis=1).any()), bool(np.ptp(gate, axis=0).any())
+        return bool(np.ptp(quantity(self.family, self.theta, X), axis=1).any())
 
     def _heights(self) -> FloatArray:
         """Responses (n,) as numbers: a share of trials, a known bound of a censored one."""
@@ -215,7 +222,8 @@ class Pictures(Criteria):
         2
         """
         line = self._along_gate(at) if feature is None else self._along(feature, at)
-        line = replace(line, held={n: v for n, v in line.held.items() if self._readers(n)[1]})
+        held = {name: v for name, v in line.held.items() if self._moves(gate_weights, name)}
+        line = replace(line, held=held)
         axes = new_axes() if ax is None else ax
         for i, column in enumerate(self.family.gate_probabilities(self.theta, line.inputs).T):
             axes.plot(line.x, column, color=f"C{i % 10}", label=self.experts.called(i))
