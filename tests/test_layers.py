@@ -198,6 +198,22 @@ def test_a_fit_does_not_open_all_of_statistics():
     assert len(files) <= 37
 
 
+def longest_chain(place: str) -> list[str]:
+    """The longest chain of imports inside a room, from its top to a file that imports none."""
+    inside = {name: path for name, path in modules().items() if name.startswith(f"{place}.")}
+    chains = dict[str, list[str]]()
+    needs = {name: imports_of(path) & set(inside) - {name} for name, path in inside.items()}
+    for name in TopologicalSorter(needs).static_order():
+        below = (chains[target] for target in sorted(needs[name]))
+        chains[name] = [name, *max(below, key=len, default=[])]
+    return max(chains.values(), key=len)
+
+
+def test_chains_of_imports_in_estimation_are_short():
+    chain = longest_chain("moestat.estimation")
+    assert len(chain) <= 19, "\n".join(chain)
+
+
 def imports_between(floors: Sequence[set[str]], inside: str) -> tuple[list[str], np.ndarray]:
     """Rooms from the ground up, and how many imports each one (row) has from each other (column).
 

@@ -73,6 +73,8 @@ class SearchRules(NamedTuple):
 class ModeRules(NamedTuple):
     """Constants of the search for the highest posterior mode."""
 
+    name: str = "modes"
+    """Of its starts: a fit whose best run began at one of them is of modes."""
     starts: int = 4
     """Number of starts in a batch: one of each kind."""
     batches: int = 4

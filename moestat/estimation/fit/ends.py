@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
-from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data.priors import as_prior, data_units
+from moestat.estimation.fit.beside import Ends
 from moestat.estimation.fit.identified import channel_metric, identified
-from moestat.estimation.rules import ALARM, DOUBT, SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import DOUBT, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.modes import ModeRecord
 from moestat.estimation.search.runs import run_starts
 from moestat.model.units import Coordinates
@@ -19,60 +18,7 @@ from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.rules import NEWTON_STEPS
 from moestat.solvers.solution import Solution
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["Ends", "ends_of"]
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Where a search ended, the end that the fit returns first."""
-
-    theta: FloatArray = field(repr=False)
-    """Parameters in the user's units; shape (m, P)."""
-    log_likelihood: FloatArray
-    """Shape (m,)."""
-    log_posterior: FloatArray
-    """Log-likelihood plus the log density of the prior, up to a constant; shape (m,)."""
-    finite: np.ndarray
-    """Whether the maximum is at finite parameters; shape (m,)."""
-    rows: FloatArray
-    """Fewest rows of an expert, sums of posterior probabilities; shape (m,)."""
-    per_parameter: FloatArray
-    """These rows for each parameter of an expert; shape (m,)."""
-    starts: IntArray
-    """Number of starts that reached the mode from which the end was climbed; shape (m,)."""
-
-    @property
-    def note(self) -> str:
-        """What to know about the highest end if its log-likelihood is above that of the fit."""
-        at = int(np.argmax(self.log_likelihood))
-        lead = float(self.log_likelihood[at] - self.log_likelihood[0])
-        if lead <= SAME_HEIGHT:
-            return ""
-        what = ["its posterior mode under the weak prior is lower"]
-        if not self.finite[at]:
-            what.append("some of its coefficients diverge")
-        if self.per_parameter[at] < ALARM.enough:
-            what.append(f"one of its experts describes {self.rows[at]:.3g} rows")
-        return (
-            f"the search also saw an end whose log-likelihood is higher by {lead:.3g}:"
-            f" {', and '.join(what)}. result.at_end({at}) returns it, and result.ends lists all"
-        )
-
-    def frame(self) -> pd.DataFrame:
-        """A table with a row for each end."""
-        import pandas as pd
-
-        columns = {
-            "log_likelihood": self.log_likelihood,
-            "log_posterior": self.log_posterior,
-            "finite": self.finite,
-            "rows_per_parameter": self.per_parameter,
-            "starts": self.starts,
-        }
-        return pd.DataFrame(columns, index=pd.RangeIndex(self.starts.size, name="end"))
+__all__ = ["ends_of"]
 
 
 def ends_of(

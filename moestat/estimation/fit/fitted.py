@@ -25,13 +25,12 @@ from moestat.estimation.data.naming import (
 )
 from moestat.estimation.data.priors import Prior
 from moestat.estimation.data.rows import own_inputs, places_of_rows, read_new_inputs
+from moestat.estimation.fit.beside import Ends, Simpler
 from moestat.estimation.fit.delta import normal_reach
-from moestat.estimation.fit.ends import Ends
 from moestat.estimation.fit.identified import Identified, identified
-from moestat.estimation.fit.one_fewer import Simpler
 from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.table import as_column, as_table, column_names, index_of
-from moestat.estimation.search.modes import ModeSearch
+from moestat.estimation.rules import MODES
 from moestat.estimation.tables import labelled
 from moestat.model.family import Family
 from moestat.model.likelihoods.multivariate_gaussian import covariances
@@ -565,7 +564,7 @@ class Fitted:
     @property
     def is_of_modes(self) -> bool:
         """Whether the search for starts was one for posterior modes: `p_higher` is of these."""
-        return self.prior is not None or self.certificate.start.startswith(ModeSearch.name)
+        return self.prior is not None or self.certificate.start.startswith(MODES.name)
 
     @property
     def _seen(self) -> Ends:

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 
 from moestat.base.types import FloatArray
+from moestat.estimation.fit.beside import Simpler
 from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.identified import identified_at
-from moestat.estimation.fit.one_fewer import Simpler
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
 from moestat.solvers import Newton

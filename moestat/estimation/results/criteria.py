@@ -16,12 +16,14 @@ from moestat.estimation.inference.generalised import (
     units,
 )
 from moestat.estimation.results.residuals import Residuals
+from moestat.estimation.results.row_likelihoods import RowLikelihoods
+from moestat.estimation.results.simulating import Simulating
 from moestat.estimation.results.source_rows import by_parts, sum_over_parts
 
 __all__ = ["Criteria"]
 
 
-class Criteria(Residuals):
+class Criteria(Residuals, Simulating, RowLikelihoods):
     """Properties of `MoEResults` under the names of statsmodels."""
 
     @property

@@ -44,8 +44,7 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.table import (
     check_aligned,
 )
-from moestat.estimation.results.row_likelihoods import RowLikelihoods
-from moestat.estimation.results.rows_of_fit import UnknownTrialsError
+from moestat.estimation.results.rows_of_fit import RowsOfFit, UnknownTrialsError
 from moestat.estimation.results.source_predictions import predict_to
 from moestat.estimation.rules import DOUBT
 from moestat.model.censoring import bounds_of
@@ -60,7 +59,7 @@ _KINDS = ("mean", "class", "proba", "experts", "gate", "variance", "quantile", "
 
 
 @doors
-class Predicting(RowLikelihoods):
+class Predicting(RowsOfFit):
     """Methods of `MoEResults`: predictions, with errors and intervals."""
 
     def _without_rows(self) -> Self:
@@ -68,10 +67,6 @@ class Predicting(RowLikelihoods):
         if self.data is None or not self.has_rows:
             return self
         return replace(self, data=without_rows(self.data))
-
-    @property
-    def _noise(self) -> float | None:
-        return self.residual_variance if self.family.is_regression else None
 
     def predict(
         self,
@@ -302,12 +297,6 @@ class Predicting(RowLikelihoods):
                 f"the {self.family.likelihood.name} likelihood has no class probabilities"
             )
         return self.predict(X, "proba")
-
-    def _in_labels(self, y: np.ndarray) -> np.ndarray:
-        """Labels of classes, from their positions; other responses are returned unchanged."""
-        if self.family.likelihood.support is None:
-            return y
-        return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def get_prediction(
         self,

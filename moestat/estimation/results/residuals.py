@@ -13,14 +13,14 @@ from moestat.base.validate import (
     as_generator,
 )
 from moestat.estimation.inference.diagnostics import quantile_residuals
-from moestat.estimation.results.simulating import Simulating
+from moestat.estimation.results.predicting import Predicting
 from moestat.estimation.results.source_rows import by_parts, values_over_parts
 
 __all__ = ["Residuals"]
 
 
 @doors
-class Residuals(Simulating):
+class Residuals(Predicting):
     """Methods of `MoEResults`: fitted values and residuals."""
 
     @property

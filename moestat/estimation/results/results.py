@@ -20,7 +20,7 @@ from moestat.estimation.data.data import Data, without_rows
 from moestat.estimation.data.naming import present_names
 from moestat.estimation.data.priors import Lasso, Prior
 from moestat.estimation.fit.batches import fit_from
-from moestat.estimation.fit.ends import Ends
+from moestat.estimation.fit.beside import Ends
 from moestat.estimation.fit.explanation import Explanation, explain
 from moestat.estimation.fit.fitted import Fitted, StandardFit, warn_and_note
 from moestat.estimation.fit.relabel import relabelled

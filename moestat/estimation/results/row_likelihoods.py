@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray, TableLike
+from moestat.base.types import TableLike
 from moestat.estimation.data.groups import (
     density_of_groups,
     encoded_rows,
 )
 from moestat.estimation.results.rows_of_fit import RowsOfFit
 from moestat.estimation.results.source_rows import values_over_parts
-from moestat.solvers.problem import Objective, Problem, Request, Rows
+from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.squares import profile_log_likelihood
 
 __all__ = ["RowLikelihoods"]
@@ -62,21 +62,6 @@ class _Shares(np.ndarray):
 @doors
 class RowLikelihoods(RowsOfFit):
     """Methods of `MoEResults`: log-densities, log-likelihoods and responsibilities."""
-
-    def _log_density(self, rows: Rows) -> FloatArray:
-        """Log-density of each row (n,), of a regression function with normal errors."""
-        if not self.family.is_regression:
-            log_density = self.family.rowwise(self.theta, rows.X, rows.y)[2]
-            overflowing = np.flatnonzero(np.isnan(log_density))
-            if overflowing.size:
-                raise ValueError(
-                    f"X: the density at row {overflowing[0]} is beyond the range of float64: it"
-                    " lies too far outside of the data of the fit"
-                )
-            return log_density
-        residual = rows.y - self.family.regression(self.theta, rows.X)[0]
-        variance = self.residual_variance
-        return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
 
     def score_samples(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import Encoded, TableLike
+from moestat.base.types import Encoded, FloatArray, TableLike
 from moestat.base.validate import (
     as_numbers,
 )
@@ -149,6 +149,31 @@ class RowsOfFit(Fitted):
             values = [each.astype(object) for each in values]
         names = [response.name for response in self._responses]
         return self._inputs(X).like(np.stack(values, axis=1), names)
+
+    def _log_density(self, rows: Rows) -> FloatArray:
+        """Log-density of each row (n,), of a regression function with normal errors."""
+        if not self.family.is_regression:
+            log_density = self.family.rowwise(self.theta, rows.X, rows.y)[2]
+            overflowing = np.flatnonzero(np.isnan(log_density))
+            if overflowing.size:
+                raise ValueError(
+                    f"X: the density at row {overflowing[0]} is beyond the range of float64: it"
+                    " lies too far outside of the data of the fit"
+                )
+            return log_density
+        residual = rows.y - self.family.regression(self.theta, rows.X)[0]
+        variance = self.residual_variance
+        return -0.5 * (np.log(2.0 * np.pi * variance) + residual**2 / variance)
+
+    @property
+    def _noise(self) -> float | None:
+        return self.residual_variance if self.family.is_regression else None
+
+    def _in_labels(self, y: np.ndarray) -> np.ndarray:
+        """Labels of classes, from their positions; other responses are returned unchanged."""
+        if self.family.likelihood.support is None:
+            return y
+        return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def _at_rows(self, y: Encoded) -> Family:
         """The family with the numbers of trials, or the like, that encoded responses hold."""

@@ -27,7 +27,7 @@ from moestat.estimation.reading.inputs import Inputs
 from moestat.estimation.reading.table import (
     check_aligned,
 )
-from moestat.estimation.results.predicting import Predicting
+from moestat.estimation.results.rows_of_fit import RowsOfFit
 from moestat.model.generate import sample
 from moestat.solvers.problem import Rows
 
@@ -35,7 +35,7 @@ __all__ = ["Simulating"]
 
 
 @doors
-class Simulating(Predicting):
+class Simulating(RowsOfFit):
     """Methods of `MoEResults`: simulated responses."""
 
     def simulate(

@@ -138,7 +138,7 @@ class ModeSearch:
     batches: int | None = None
     time_limit: float = np.inf
     threads: int | None = 1
-    name: str = "modes"
+    name: str = MODES.name
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
