@@ -164,6 +164,18 @@ def test_spherical_ones_have_one_unit(iris):
     assert np.array_equal(found.blocks["nu_length"], found.blocks["nu_petal"])
 
 
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.UnitsWarning")
+@pytest.mark.parametrize("covariance", ["VII", "EII"])
+def test_the_mode_of_spherical_ones_is_spherical(iris, covariance):
+    """Each response had a variance of its own, so that modes were above the maximum."""
+    frame = iris.assign(petal=20.0 * iris.petal)
+    formula = "cbind(length, width, petal) ~ 1"
+    mode = moestat.fit_formula(formula, frame, law(covariance), prior="weak", rng=0)
+    regular = moestat.fit_formula(formula, frame, law(covariance), rng=0)
+    assert np.allclose(mode.blocks["nu_length"], mode.blocks["nu_petal"], rtol=1e-9)
+    assert mode.llf <= regular.llf + 1e-6
+
+
 def test_diagonal_ones_are_independent_responses():
     diagonal = moestat.family({**law("VVI"), "responses": 3}, gate="softmax")
     apart = moestat.family(["gaussian"] * 3, gate="softmax")

@@ -9,6 +9,7 @@ import numpy as np
 from moestat.base.door import doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, real_in
+from moestat.model.constraints import averaged
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import PenalisedProblem, Penalty
@@ -155,7 +156,11 @@ class Prior:
         if self.variance is None or not variances:
             return Penalty(quadratic, np.arange(0), centre=middle)
         unit = np.tile(response[variances], k)[first]
-        rate = 0.5 * (unit / k) ** 2
+        rates = np.zeros(family.n_params)
+        rates[logs] = 0.5 * (unit / k) ** 2
+        # Equal variances of responses in other units: the sum is the same, and its gradient keeps
+        # them equal.
+        rate = averaged(rates, family.ties)[logs]
         return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, rate, middle)
 
 
