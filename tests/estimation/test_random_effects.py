@@ -210,6 +210,7 @@ def test_what_cannot_be_had_is_refused():
     for formula, match in (
         ("y ~ t + (1 | id) + (1 | sex)", "one term of random effects"),
         ("y ~ t + (1 | id / sex / t)", "crossed groups are not available"),
+        ("y ~ t + (1 | id / id)", "of two nested ones"),
         ("y ~ t | (1 | id)", "only experts have random effects"),
         ("y ~ t + (1 + sex | id) | 1", "'sex' is not an input"),
     ):

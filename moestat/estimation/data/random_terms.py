@@ -205,9 +205,7 @@ def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, Rando
     inside, label = formula[begin + 1 : bar].strip(), formula[bar + 1 + double : end].strip()
     # A name with blanks needs no back-ticks here.
     plain = label in columns and not {*label} & {*"/:+*"}
-    groups, within = label if plain else one_column(label, columns), None
-    if groups is None:
-        groups, within = _nested(label, columns)
+    groups, within = (label, None) if plain else _columns_of_groups(label, columns)
     if groups is None:
         raise ValueError(
             "formula: random effects are of the groups of one column, such as (1 | id), or of two"
@@ -244,11 +242,11 @@ def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, Rando
     return f"{before} {after}".strip(), found
 
 
-def _nested(label: str, columns: Sequence[str]) -> tuple[str | None, str | None]:
-    """The columns of two nested groups, ``school/class``; None for anything else."""
+def _columns_of_groups(label: str, columns: Sequence[str]) -> tuple[str | None, str | None]:
+    """The column of groups, or those of two nested ones, ``school/class``; None for the rest."""
     slashes = [place for place, depth in _marks(label) if depth == 0 and label[place] == "/"]
     if len(slashes) != 1:
-        return None, None
+        return None if slashes else one_column(label, columns), None
     sides = label[: slashes[0]].strip(), label[slashes[0] + 1 :].strip()
     outer, inner = (s if s in columns else one_column(s, columns) for s in sides)
     return (None, None) if outer is None or inner is None or outer == inner else (outer, inner)
