@@ -142,3 +142,15 @@ def test_effects_on_counts_with_an_exposure(table):
     check(found, lambda p: [slope(count, p, one, "x") for one in at], fit)
     ratio = fit.comparisons({"x": 0.0}, {"x": 1.0}, ratio=True)
     assert ratio.effect[0] == pytest.approx(np.exp(fit.params["a[1,x]"]))
+
+
+def test_ratios_of_a_gate_stand_beside_one_expert_without_them(fit, table):
+    one = moestat.fit_formula("y ~ x", table, n_experts=1, rng=0)
+    text = str(moestat.compare([one, fit], exponentiate=True))
+    assert f"{np.exp(fit.params['beta1[1,z]']):.3g}"[:4] in text
+    assert f"{one.params['a[1,x]']:.3g}"[:4] in text
+    counts = table.assign(c=np.arange(300) % 4)
+    other = moestat.fit_formula("c ~ x", counts, "poisson", n_experts=1, rng=0)
+    for fits in ([one, other], [one]):
+        with pytest.raises(ValueError, match="no coefficient of this model is on a log"):
+            moestat.compare(fits, exponentiate=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moestat.base.door import door
-from moestat.estimation.results.ratios import with_ratios
+from moestat.estimation.results.ratios import has_ratios, with_ratios
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.results.summary import (
     EXPONENTIATED,
@@ -107,9 +107,15 @@ def compare(
             raise ValueError(f"fits: {name} must be a result of a fit, got {type(result).__name__}")
     estimates_by_model = {name: estimates(result) for name, result in models.items()}
     if exponentiate:
-        estimates_by_model = {
-            name: with_ratios(result.family, result.param_names, estimates_by_model[name])
-            for name, result in models.items()
+        given = {n: (r.family, r.param_names, estimates_by_model[n]) for n, r in models.items()}
+        members = {name: (r.family.likelihood, r.family.expert) for name, r in models.items()}
+        ratios = {name for name, each in given.items() if has_ratios(*each)}
+        # One expert has no gate; beside the same experts with odds ratios of a gate it stays.
+        same = [members[name] for name in ratios]
+        estimates_by_model |= {
+            name: with_ratios(*each)
+            for name, each in given.items()
+            if name in ratios or members[name] not in same
         }
     rows = _coefficients(list(estimates_by_model.values()))
     rows += [Row(("Fit",), heading=True)]

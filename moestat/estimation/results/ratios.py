@@ -12,7 +12,7 @@ from moestat.model.family import Family
 from moestat.model.links import link_of
 from moestat.model.members import Likelihood
 
-__all__ = ["kinds_of_ratio", "with_ratios"]
+__all__ = ["has_ratios", "kinds_of_ratio", "with_ratios"]
 
 
 def kinds_of_ratio(family: Family) -> list[str]:
@@ -64,6 +64,17 @@ def _kind_of_link(law: Likelihood) -> str | None:
     return "odds ratio" if link == "logit" else None
 
 
+def _kinds(family: Family, names: Sequence[str], rows: Sequence[Estimate]) -> list[str]:
+    """What the exponential of each estimate is."""
+    kind_of = dict(zip(names, kinds_of_ratio(family), strict=True))
+    return [kind_of[each.term.name] for each in rows]
+
+
+def has_ratios(family: Family, names: Sequence[str], rows: Sequence[Estimate]) -> bool:
+    """Whether any of these estimates is on a log or logit scale."""
+    return any(kind != NOT_A_RATIO for kind in _kinds(family, names, rows))
+
+
 def with_ratios(family: Family, names: Sequence[str], rows: Sequence[Estimate]) -> list[Estimate]:
     """Estimates with those on a log or logit scale exponentiated; `scale` is what each of them is.
 
@@ -71,9 +82,8 @@ def with_ratios(family: Family, names: Sequence[str], rows: Sequence[Estimate]) 
     ``exp(b) se(b)``; the ends of intervals are the exponentials of those of b; z and p-values are
     those of b, and test that a ratio is 1.
     """
-    kind_of = dict(zip(names, kinds_of_ratio(family), strict=True))
-    kinds = [kind_of[each.term.name] for each in rows]
-    if all(kind == NOT_A_RATIO for kind in kinds):
+    kinds = _kinds(family, names, rows)
+    if not has_ratios(family, names, rows):
         raise ValueError(
             "exponentiate: no coefficient of this model is on a log or logit scale (experts"
             f" {family.likelihood.name!r}, {family.n_experts} of them, gate {family.gate.name!r});"
