@@ -51,8 +51,7 @@ from matplotlib.figure import Figure
 import moestat
 from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.search.agreement import Agreement
-from moestat.estimation.search.higher import covariates
-from moestat.estimation.search.runs import SearchRecord
+from moestat.estimation.search.higher import SearchRecord, covariates
 from moestat.estimation.starts import GivenStarts
 from moestat.rates.plots import save_figure
 from moestat.rates.style import plain_axes, style

@@ -14,8 +14,12 @@ import moestat
 from moestat.base.warnings import DisagreementWarning, MoEWarning
 from moestat.estimation.rules import DOUBT, HIGHER
 from moestat.estimation.search.agreement import Agreement, Moves
-from moestat.estimation.search.higher import covariates, expected_distinct, probability_of_higher
-from moestat.estimation.search.runs import SearchRecord
+from moestat.estimation.search.higher import (
+    SearchRecord,
+    covariates,
+    expected_distinct,
+    probability_of_higher,
+)
 from moestat.estimation.starts import RandomStarts
 
 ROOT = Path(__file__).parents[2]

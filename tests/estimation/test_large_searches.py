@@ -8,7 +8,7 @@ import pytest
 import moestat
 from moestat.estimation.search import runs
 from moestat.estimation.search.agreement import Race, search_of
-from moestat.estimation.search.runs import SearchRecord
+from moestat.estimation.search.higher import SearchRecord
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers.problem import Objective, Problem, Rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from moestat.estimation.data.priors import as_prior, data_units
 from moestat.estimation.fit.beside import Ends
 from moestat.estimation.fit.identified import channel_metric, identified
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT, SEARCH
-from moestat.estimation.search.modes import ModeRecord
+from moestat.estimation.search.higher import Mode
 from moestat.estimation.search.runs import run_starts
 from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
@@ -24,7 +25,7 @@ __all__ = ["ends_of"]
 def ends_of(
     problem: Problem,
     best: Solution,
-    record: ModeRecord,
+    modes: Sequence[Mode],
     coordinates: Coordinates,
     log_units: float,
 ) -> Ends:
@@ -36,8 +37,8 @@ def ends_of(
         The data of the fit in its coordinates.
     best : Solution
         The solution that the fit returns, in these coordinates.
-    record : ModeRecord
-        What a search on all rows has seen.
+    modes : sequence of Mode
+        What a search on all rows has seen, the highest first.
     coordinates : Coordinates
         The map to the user's units.
     log_units : float
@@ -48,8 +49,8 @@ def ends_of(
     assert prior is not None
     is_mode = isinstance(problem, PenalisedProblem)
     penalty = problem.penalty if is_mode else prior.penalty(family, data_units(problem.data))
-    ends = [(best.theta, best.log_likelihood, record.modes[0].starts)]
-    for mode in record.modes[1 : SEARCH.returned]:
+    ends = [(best.theta, best.log_likelihood, modes[0].starts)]
+    for mode in modes[1 : SEARCH.returned]:
         (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1)
         height = end.height + problem.prior_of(end.theta)
         is_known = any(abs(height - other) <= SAME_HEIGHT for _, other, _ in ends)

@@ -24,11 +24,10 @@ from moestat.estimation.fit.standardise import Standardised, prepare
 from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT
 from moestat.estimation.search.agreement import Agreement, on_threads
-from moestat.estimation.search.higher import probability_of_higher
+from moestat.estimation.search.higher import SearchRecord
 from moestat.estimation.search.maximum import NEAR, Finalists, MaximumStarts, judge
 from moestat.estimation.search.modes import ModeRecord
 from moestat.estimation.search.options import SearchRule
-from moestat.estimation.search.runs import SearchRecord
 from moestat.estimation.starts import draw_starts, into_box
 from moestat.solvers import Solution, Solver
 from moestat.solvers.driver import Unfinished, drive, until
@@ -175,12 +174,8 @@ class RunningFit:
         known = self.job.coefficients_of_higher is not None and self.standard
         if self.interrupted or self.late or not known or self.record is None:
             return best
-        if isinstance(self.record, ModeRecord):
-            chance = self.record.probability
-        else:
-            runs = certificate.n_starts
-            reached = runs * certificate.agreement
-            chance = probability_of_higher(self.record, family.n_experts, reached, runs)
+        runs = certificate.n_starts
+        chance = self.record.chance(family.n_experts, runs * certificate.agreement, runs)
         return replace(best, certificate=replace(certificate, p_higher=chance))
 
     def order_experts(self, result: Fitted) -> Fitted:
@@ -209,9 +204,9 @@ class RunningFit:
         if family.likelihood.effects is not None:
             best = with_positive_factors(family, best)
         record, standard = self.record, self.standard
-        if standard and isinstance(record, ModeRecord) and record.on_all and record.modes:
+        if standard and record and (modes := record.modes_on_all):
             how = standard.coordinates, standard.log_units
-            seen = ends_of(standard.problem, best, record, *how)
+            seen = ends_of(standard.problem, best, modes, *how)
         result = Fitted(
             family,
             self.standard.outward(best) if self.standard else best,

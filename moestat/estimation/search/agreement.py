@@ -36,7 +36,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
 from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import HIGHER, MOST_FITS, SAME_HEIGHT, SEARCH
-from moestat.estimation.search.higher import probability_of_higher
+from moestat.estimation.search.higher import SearchRecord
 from moestat.estimation.search.neighbours import (
     GrownStarts,
     SpringStarts,
@@ -46,7 +46,6 @@ from moestat.estimation.search.neighbours import (
 )
 from moestat.estimation.search.runs import (
     RunEnd,
-    SearchRecord,
     group_by_height,
     least_squares,
     run_starts,
@@ -428,7 +427,7 @@ class Agreement:
         if not sound:
             return False
         best, k = group_by_height(sound)[1][0], problem.family.n_experts
-        return probability_of_higher(record, k, best, len(ends)) <= self.risk
+        return record.chance(k, best, len(ends)) <= self.risk
 
 
 def _most_agree(runs: Sequence[RunEnd]) -> bool:

@@ -9,15 +9,50 @@ have coefficients of their own, which the record of a search holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import lgamma
 
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.estimation.rules import SAME_HEIGHT
-from moestat.estimation.search.runs import SearchRecord
+from moestat.estimation.rules import HIGHER, SAME_HEIGHT
+from moestat.estimation.search.runs import RunEnd
 
-__all__ = ["covariates", "expected_distinct", "probability_of_higher"]
+__all__ = ["Mode", "SearchRecord", "covariates", "expected_distinct", "probability_of_higher"]
+
+
+@dataclass
+class Mode:
+    """A mode that runs have reached."""
+
+    end: RunEnd
+    """Where the first run ended."""
+    starts: int = 0
+    """Number of starts that reached it."""
+
+
+@dataclass
+class SearchRecord:
+    """The record of a search, from which the probability of a higher maximum is estimated."""
+
+    pool: list[float] = field(default_factory=list[float])
+    """Heights of the runs of its first pools after a first rung."""
+    ends: list[float] = field(default_factory=list[float])
+    """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
+    coefficients: tuple[float, ...] = HIGHER.coefficients
+    """Coefficients of the probability: those of maxima, or of posterior modes."""
+    agreeing: tuple[int, int] | None = None
+    """Number of runs of the pools that reached the best height, and number of all runs; None if
+    most runs do not agree, or a search ended higher."""
+
+    @property
+    def modes_on_all(self) -> Sequence[Mode]:
+        """None: a search for the highest maximum keeps no modes."""
+        return ()
+
+    def chance(self, n_experts: int, reached: float, runs: int) -> float:
+        """Estimated probability of a higher maximum; see `probability_of_higher`."""
+        return probability_of_higher(self, n_experts, reached, runs)
 
 
 def probability_of_higher(record: SearchRecord, n_experts: int, reached: float, runs: int) -> float:

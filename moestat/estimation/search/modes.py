@@ -24,6 +24,7 @@ from moestat.estimation.data.priors import as_prior, with_prior
 from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import MODES, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.agreement import Pool
+from moestat.estimation.search.higher import Mode
 from moestat.estimation.search.neighbours import climb_on_resamples, draw_moves
 from moestat.estimation.search.runs import RunEnd, run_starts, some_rows
 from moestat.solvers.driver import is_late
@@ -32,16 +33,6 @@ from moestat.solvers.problem import Problem
 from moestat.solvers.rules import NEWTON_STEPS, NEWTON_TOLERANCE
 
 __all__ = ["ModeRecord", "ModeSearch"]
-
-
-@dataclass
-class Mode:
-    """A mode that runs have reached."""
-
-    end: RunEnd
-    """Where the first run ended."""
-    starts: int = 0
-    """Number of starts that reached it."""
 
 
 @dataclass
@@ -78,6 +69,15 @@ class ModeRecord:
         hits, rounds = np.log(self.best.starts + 0.5), np.log1p(self.rounds)
         covariates = 1.0, hits, rounds, np.log((self.singles + 0.5) / (self.starts + 1.0))
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
+
+    @property
+    def modes_on_all(self) -> Sequence[Mode]:
+        """Its modes, the highest first, if they are of all rows of the fit; else none."""
+        return self.modes if self.on_all else ()
+
+    def chance(self, n_experts: int, reached: float, runs: int) -> float:
+        """The `probability`, which does not depend on runs after the search."""
+        return self.probability
 
     def add(self, ends: Sequence[RunEnd], rounds: int = 0) -> None:
         """Enter the ends of a batch of starts, or of rounds of neighbours of the best mode."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.estimation.progress import keep
-from moestat.estimation.rules import HIGHER, RUN_TOLERANCE, SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import RUN_TOLERANCE, SAME_HEIGHT, SEARCH
 from moestat.estimation.starts import into_box
 from moestat.model.family import Family
 from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
@@ -34,21 +34,6 @@ class RunEnd(NamedTuple):
     """Parameters (P,)."""
     height: float
     """Log-likelihood; -inf with a collapsed atom."""
-
-
-@dataclass
-class SearchRecord:
-    """The record of a search, from which the probability of a higher maximum is estimated."""
-
-    pool: list[float] = field(default_factory=list[float])
-    """Heights of the runs of its first pools after a first rung."""
-    ends: list[float] = field(default_factory=list[float])
-    """Heights of the independent ends of its searches, in turn; none where the pools agreed."""
-    coefficients: tuple[float, ...] = HIGHER.coefficients
-    """Coefficients of the probability: those of maxima, or of posterior modes."""
-    agreeing: tuple[int, int] | None = None
-    """Number of runs of the pools that reached the best height, and number of all runs; None if
-    most runs do not agree, or a search ended higher."""
 
 
 def least_squares(family: Family) -> LeastSquaresSolver:
