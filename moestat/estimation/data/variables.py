@@ -59,7 +59,7 @@ class Along:
         words = [f"at {held}"] * bool(held) + [f"averaged over {over}"] * bool(over)
         axes.set_xlabel(plain(self.name))
         if words:
-            axes.set_title("; ".join(words), fontsize="small")
+            axes.set_title("; ".join(words), fontsize="small", wrap=True)
         if self.levels is not None:
             axes.set_xticks(range(len(self.levels)), [str(level) for level in self.levels])
 
