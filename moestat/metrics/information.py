@@ -298,7 +298,7 @@ def information_spectrum(
     >>> F = family("multinomial", gate="sigmoid", n_experts=1, n_classes=2)
     >>> spectrum = information_spectrum(F, [0, 1, 1, 0, 0])
     >>> [str(direction) for direction in spectrum.null_directions]
-    ['+1 beta[0]', '+1 alpha[0,0]']
+    ['+1 beta[1]', '+1 alpha[1,0]']
     """
     check_family("family", family)
     share = real_in("tolerance", tolerance, 0.0, 1.0, open_low=True)

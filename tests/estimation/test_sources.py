@@ -119,7 +119,7 @@ CASES = {
     "offset in the formula": ("sales ~ area + offset(log(months)) | 1", {"family": "poisson"}),
     "no intercept": ("log(price) ~ 0 + area + region | area", {}),
     "equal": ("log(price) ~ area + region | area", {"equal": {"a": [["region"]], "nu": True}}),
-    "fixed": ("log(price) ~ area | 1", {"fixed": {"a": {(0, "area"): 0.004}}}),
+    "fixed": ("log(price) ~ area | 1", {"fixed": {"a": {(1, "area"): 0.004}}}),
     "classes": ("sold ~ area + region", {"family": "multinomial", "n_experts": 1}),
     "order of classes": (
         "sold ~ area",

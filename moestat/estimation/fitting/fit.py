@@ -238,7 +238,7 @@ def fit(
 
     A model by name, of data with names:
 
-    >>> import pandas as pd
+    >>> import numpy as np, pandas as pd
     >>> frame = pd.DataFrame({"age": X[:, 0], "vote": np.where(y == 1, "yes", "no")})
     >>> named = fit("multinomial", frame[["age"]], frame["vote"], n_experts=1, rng=0)
     >>> named.predict(frame[["age"]])[:3].tolist(), named.params.index[1]

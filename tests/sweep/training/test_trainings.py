@@ -136,7 +136,7 @@ def test_a_task_of_the_user_is_trained_by_its_name(tmp_path, monkeypatch):
     from moestat.base.registry import Maker
     from moestat.networks.smoe.training import (
         TASKS,
-        Rows,
+        Sample,
         Task,
         make_block,
         make_settings,
@@ -149,7 +149,7 @@ def test_a_task_of_the_user_is_trained_by_its_name(tmp_path, monkeypatch):
 
         def sample(self, n, rng):
             x = torch.from_numpy(rng.uniform(-1, 1, (n, 2)).astype("float32"))
-            return Rows(x, torch.sin(3 * x[:, :1]))
+            return Sample(x, torch.sin(3 * x[:, :1]))
 
         def loss(self, answers, targets):
             return (answers - targets).square().mean()
