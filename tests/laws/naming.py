@@ -92,8 +92,11 @@ def experts_have_one_name(case: Case) -> Iterator[Cell]:
             same = [*map(str, found)] == want
             yield Cell(f"{what}, {surface}", HOLDS if same else FAILS, f"{found} for {want}")
     same = np.array_equal(named.theta, result.theta)
-    same &= named.relabel(named.experts.keys[::-1]).experts.keys == named.experts.keys[::-1]
     yield Cell("estimate", HOLDS if same else FAILS, "it moved")
+    turned = named.experts.keys[::-1]
+    found, refusal, foreign = asked(lambda: named.relabel(turned).experts.keys)
+    verdict = FAILS if foreign else REFUSED if refusal else HOLDS if found == turned else FAILS
+    yield Cell("another order", verdict, foreign or refusal or f"{found} for {turned}")
 
 
 TABLES: dict[str, Callable[[Case, Any], Any]] = {

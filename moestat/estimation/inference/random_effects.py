@@ -347,7 +347,7 @@ def is_factor(family: Family, symbol: str) -> bool:
 
 def component_cells(result: Fitted, expert: int, alpha: float) -> list[tuple[str, ...]]:
     """Rows of a summary with the components of one expert, from 1."""
-    rows = variance_components(result, alpha).loc[expert]
+    rows = variance_components(result, alpha).loc[result.experts.keys[expert - 1]]
     cells: list[tuple[str, ...]] = []
     for label, row in rows.iterrows():
         if label == "sd(residual)":
