@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from moestat.estimation.data import data
+from moestat.estimation.data import read
 from moestat.estimation.fit import doubts, fitted
 from moestat.estimation.fit import job as jobs
 from moestat.estimation.fitting import estimators
@@ -108,7 +108,7 @@ MUTATIONS = {
         Case(BOTH, "plain"),
     ),
     "a fit forgets its weights": (
-        (data, "as_weights", lambda weight, n: np.ones(n)),
+        (read, "as_weights", lambda weight, n: np.ones(n)),
         Case(NORMAL, "weights"),
     ),
     "a fit forgets its groups": (
@@ -132,7 +132,7 @@ MUTATIONS = {
         Case(COUNTS, "weights"),
     ),
     "rows of weight 0 count once": (
-        (data, "as_weights", after(data.as_weights, lambda weight: np.maximum(weight, 1.0))),
+        (read, "as_weights", after(read.as_weights, lambda weight: np.maximum(weight, 1.0))),
         Case(NORMAL, "weights"),
     ),
     "an offset of new rows is forgotten": (
