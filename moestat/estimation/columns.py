@@ -60,6 +60,9 @@ class _Located:
     def __call__(self, axis: Any = None) -> Any:
         return self._located(axis)
 
+    def __getattr__(self, name: str) -> Any:  # what pandas asks of its own indexers
+        return getattr(self._located, name)
+
 
 class EstimateSeries(pd.Series):  # pyright: ignore[reportMissingTypeArgument]
     """A series by names of parameters, which may be asked for by the names of version 0.2.

@@ -49,6 +49,9 @@ def test_series_and_tables_answer_to_old_names(fit):
     with pytest.raises(KeyError, match="a"):
         params["a[7,x]"]
     assert isinstance(2.0 * params, type(params))
+    assert intervals.xs("b[1]").equals(intervals.loc["b[1]"])
+    with pytest.raises(KeyError, match="nobody"):
+        _ = intervals.loc["nobody"]
 
 
 def test_old_numbers_in_arguments_are_read_with_a_warning(fit):
