@@ -273,11 +273,11 @@ class Pictures(Criteria):
         >>> result.plot_posterior().shape
         (2,)
         """
-        count = positive_int("bins", bins)
+        count, weight = positive_int("bins", bins), self.rows.weight
         axes = self._panels(ax, self.family.n_experts, 2.8, 2.6, sharey=True)
         for i, (one, tau) in enumerate(zip(axes, self.responsibilities.T, strict=True)):
             large = tau > _SHOWN
-            height, edges = np.histogram(tau[large], count, (0.0, 1.0), weights=self.weight[large])
+            height, edges = np.histogram(tau[large], count, (0.0, 1.0), weights=weight[large])
             one.bar(edges[:-1], np.sqrt(height), np.diff(edges), align="edge", color=f"C{i % 10}")
             one.set_title(self.experts.called(i), fontsize="medium")
             one.set_xlabel("posterior probability")
