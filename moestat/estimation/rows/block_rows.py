@@ -551,20 +551,6 @@ class BlockRows(Rows):
         scale = self._move[1]
         return self.totals.squares / self.totals.total / np.outer(scale, scale)
 
-    @property
-    def deviation(self) -> FloatArray:
-        """Their standard deviations."""
-        return np.sqrt(np.diag(self.covariance))
-
-    @property
-    def gram(self) -> FloatArray:
-        """Weighted mean of ``phi phi'`` with phi = (1, x)."""
-        d = len(self.X)
-        mean = np.append(1.0, self.mean[:d])
-        gram = np.outer(mean, mean)
-        gram[1:, 1:] += self.covariance[:d, :d]
-        return gram
-
     @cached_property
     def _coarser(self) -> list[Rows]:
         alone = self.draw is not None or self.sampled.size == self.size
