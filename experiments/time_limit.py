@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["OutOfTimeError", "at_most"]
+__all__ = ["OutOfTimeError", "at_most", "stopped_after"]
 
 
 class OutOfTimeError(Exception):
     """The seconds are over."""
+
+
+@contextmanager
+def stopped_after(seconds: float, stop: Callable[..., object]) -> Iterator[None]:
+    """Call `stop`, which raises, after so many seconds of this process's processor time."""
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextmanager
@@ -37,10 +49,5 @@ def at_most(seconds: float) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise OutOfTimeError
 
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
+    with stopped_after(seconds, stop):
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 import moestat
+from experiments.time_limit import stopped_after
 from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
@@ -41,13 +41,8 @@ def _end_in_time(request):
             " end"
         )
 
-    before = signal.signal(signal.SIGPROF, fail)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
-    try:
+    with stopped_after(LIMIT, fail):
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, before)
 
 
 WELL_CONDITIONED = {
