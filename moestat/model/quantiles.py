@@ -103,8 +103,35 @@ def bisected(
     return np.where(inside, found, np.where(q <= 0.0, *ends))
 
 
+class _ByQuantiles:
+    """What distributions with known moments and quantiles answer."""
+
+    means: FloatArray
+    deviations: FloatArray
+
+    def ppf(self, q: float | FloatArray) -> FloatArray:
+        """Quantiles."""
+        raise NotImplementedError
+
+    def mean(self) -> FloatArray:
+        """Means."""
+        return self.means
+
+    def std(self) -> FloatArray:
+        """Standard deviations."""
+        return self.deviations
+
+    def rvs(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        random_state: np.random.Generator | None = None,
+    ) -> FloatArray:
+        """Responses drawn from it, by their quantiles."""
+        return draw_by_quantiles(self.ppf, np.shape(self.means), size, random_state)
+
+
 @dataclass(frozen=True)
-class OfCounts:
+class OfCounts(_ByQuantiles):
     """Distributions of counts from their log-probabilities, for likelihoods that SciPy lacks.
 
     The distribution function and the quantiles are sums of probabilities, so that a count of a
@@ -186,29 +213,13 @@ class OfCounts:
                 break
         return np.where(q >= 1.0, np.inf, found)
 
-    def mean(self) -> FloatArray:
-        """Means."""
-        return self.means
-
-    def std(self) -> FloatArray:
-        """Standard deviations."""
-        return self.deviations
-
     def support(self) -> tuple[float, float]:
         """The least and the largest count."""
         return float(self.least), np.inf
 
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Counts drawn from it, by their quantiles."""
-        return draw_by_quantiles(self.ppf, np.shape(self.means), size, random_state)
-
 
 @dataclass(frozen=True)
-class OfNumbers:
+class OfNumbers(_ByQuantiles):
     """Distributions of numbers from their distribution functions, where SciPy has none.
 
     Parameters
@@ -257,22 +268,6 @@ class OfNumbers:
         """Quantiles."""
         return bisected(q, self.means, self.deviations, self.cdf, self.ends)
 
-    def mean(self) -> FloatArray:
-        """Means."""
-        return self.means
-
-    def std(self) -> FloatArray:
-        """Standard deviations."""
-        return self.deviations
-
     def support(self) -> tuple[float, float]:
         """The ends of the interval of responses."""
         return self.ends
-
-    def rvs(
-        self,
-        size: int | tuple[int, ...] | None = None,
-        random_state: np.random.Generator | None = None,
-    ) -> FloatArray:
-        """Responses drawn from it, by their quantiles."""
-        return draw_by_quantiles(self.ppf, np.shape(self.means), size, random_state)
