@@ -11,6 +11,7 @@ from moestat.base.types import FloatArray
 from moestat.estimation.fit.components import factor_index, random_design
 from moestat.estimation.fit.delta import normal_reach
 from moestat.estimation.inference.questions import sum_rows
+from moestat.estimation.inference.random_effects import effects_of
 from moestat.model.family import Family
 from moestat.model.random_effects import RandomEffects, factors
 from moestat.solvers.rows import Rows
@@ -71,10 +72,8 @@ def icc(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     """
     import pandas as pd
 
-    family, theta, half = result.family, np.asarray(result.theta), normal_reach(alpha)
-    effects = family.likelihood.effects
-    if effects is None:
-        raise ValueError("icc: the fit has no random effects; fit with random= or (1 | id)")
+    theta, half = np.asarray(result.theta), normal_reach(alpha)
+    effects = effects_of(result, "icc: ")
     between, between_slopes = _between(result, theta, effects)
     within, within_slopes = _within(result, theta, effects)
     share = between / (between + within)

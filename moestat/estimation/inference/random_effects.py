@@ -339,6 +339,14 @@ def _components(
     return words, np.array(values)
 
 
+def effects_of(result: Fitted, question: str = "") -> RandomEffects:
+    """The random effects of a fit, or an error, which begins with the name of a question."""
+    effects = result.family.likelihood.effects
+    if effects is None:
+        raise ValueError(f"{question}the fit has no random effects; fit with random= or (1 | id)")
+    return effects
+
+
 def is_factor(family: Family, symbol: str) -> bool:
     """Whether a block is one of the factors of the effects' covariance matrices."""
     blocks = [(c.intercept, c.slope) for c in family.channels if c.reads is not None]
@@ -383,14 +391,9 @@ def variance_components(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
     """
     from moestat.estimation.columns import EstimateTable
 
-    if result.family.likelihood.effects is None:
-        raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
+    effects = effects_of(result)
     family, theta = result.family, np.asarray(result.theta)
-    effects, index, names = (
-        family.likelihood.random_effects,
-        factor_index(family),
-        effect_names(result),
-    )
+    index, names = factor_index(family), effect_names(result)
     spread = result._covariance
     half, rows = normal_reach(alpha), list[dict[str, Any]]()
     has_variance = "nu" in family.blocks
@@ -493,8 +496,7 @@ def random_effects(result: Fitted) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if result.family.likelihood.effects is None:
-        raise ValueError("the fit has no random effects; fit with random= or (1 | id)")
+    effects_of(result)
     data, family = result.rows, result.family
     grouping = grouping_of(data)
     u, C = posterior_effects(family, result.theta, data)
