@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from experiments.atlas.cells import SIZES, AtlasCell, atlas_cells
 from experiments.atlas.derivatives import AT_LEAST, BY_DERIVATIVES
+from experiments.atlas.grid import coloured_grid, keys_of
 from experiments.atlas.labels import BY_GATES, gate_name, unseen
 from experiments.atlas.links import Known, key_of, known_families
 from experiments.atlas.order import BY_INFORMATION, NOT_DONE
@@ -221,31 +219,21 @@ def _draw(rows: Sequence[_Row], path: Path) -> None:
     begun = [row for row in rows if row.cells]
     kinds = np.array([[_kind(row.cells.get(size)) for size in SIZES] for row in begun])
     with style():
-        figure = Figure(figsize=(7.5, 1.6 + 0.17 * len(begun)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.imshow(
+        figure, axes = coloured_grid(
             kinds,
-            cmap=ListedColormap([colour for _, colour in _KINDS]),
-            vmin=-0.5,
-            vmax=len(_KINDS) - 0.5,
-            aspect="auto",
+            _KINDS,
+            [str(size) for size in SIZES],
+            [", ".join(row.words) for row in begun],
+            head="fitted atoms in the cell",
+            height=1.6 + 0.17 * len(begun),
         )
-        axes.set_xticks(range(len(SIZES)), [str(size) for size in SIZES])
-        axes.set_xlabel("fitted atoms in the cell")
-        axes.set_yticks(range(len(begun)), [", ".join(row.words) for row in begun], fontsize=5.5)
         for place, row in enumerate(begun):
             if "another measure" in row.far:
                 axes.plot(1, place, marker="x", color="black", markersize=4)
-        handles = [Patch(facecolor=colour, edgecolor="grey") for _, colour in _KINDS]
-        names = [name for name, _ in _KINDS]
         cross = axes.plot([], [], "x", color="black", markersize=4)[0]
-        figure.legend(
-            [*handles, cross],
-            [*names, "another measure far away"],
-            loc="outside upper center",
-            ncols=3,
-            fontsize=6,
-        )
+        cross.set_label("another measure far away")
+        handles = [*keys_of(_KINDS), cross]
+        figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=6)
         save_figure(figure, path)
 
 

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from experiments.atlas.cells import atlas_cells
+from experiments.atlas.grid import coloured_grid, keys_of
 from moestat.rates.plots import save_figure
 from moestat.rates.style import style
 
@@ -231,25 +229,22 @@ def _draw(kept: Mapping[str, Told], path: Path) -> None:
     names = sorted(kept)
     kinds = np.array([[_kind(kept[name], cell) for cell in CELLS] for name in names])
     with style():
-        figure = Figure(figsize=(7.5, 1.4 + 0.16 * len(names)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.imshow(
+        figure, axes = coloured_grid(
             kinds,
-            cmap=ListedColormap([colour for _, colour in _KINDS]),
-            vmin=-0.5,
-            vmax=len(_KINDS) - 0.5,
-            aspect="auto",
+            _KINDS,
+            CELLS,
+            [name.replace(";", ",") for name in names],
+            head="fitted atoms in the cell, or in two cells at once",
+            height=1.4 + 0.16 * len(names),
         )
         for y, name in enumerate(names):
             for x, cell in enumerate(CELLS):
                 rows = _rows(kept[name], cell)
                 if rows and all(map(_is_decided, rows)):
                     axes.plot(x, y, "o", color="black", markersize=2.5)
-        axes.set_xticks(range(len(CELLS)), CELLS)
-        axes.set_xlabel("fitted atoms in the cell, or in two cells at once")
-        axes.set_yticks(range(len(names)), [name.replace(";", ",") for name in names], fontsize=5.5)
-        handles = [Patch(facecolor=colour, edgecolor="grey", label=name) for name, colour in _KINDS]
         dot = Line2D([], [], marker="o", color="black", linestyle="", markersize=3)
         dot.set_label("all blocks proved or certified")
-        figure.legend(handles=[*handles, dot], loc="outside upper center", ncols=3, fontsize=6)
+        figure.legend(
+            handles=[*keys_of(_KINDS), dot], loc="outside upper center", ncols=3, fontsize=6
+        )
         save_figure(figure, path)
