@@ -12,7 +12,7 @@ to number 479, judges them on the others, and writes results/modes.md: calibrati
 by each risk how many batches a search makes and how often it ends lower.
 
 `confirm` counts how often a default call misses the highest mode without a word, on the problems
-from number 10,000 on, in order, on which nothing was ever chosen.  Each call is judged by three
+from number 10,177 on, in order, on which nothing was ever chosen.  Each call is judged by three
 full searches of other seeds, by climbs of the posterior density from the truth, where the fit has
 as many experts, and from the end of ``maximum="highest"``.  It adds lines to
 results/modes_confirm.jsonl, which `fit` reads.
@@ -52,7 +52,7 @@ SEEDS = 3
 """Searches of each problem."""
 HELD = 480
 """The first problem that has no part in the fit."""
-CONFIRM = 10_000
+CONFIRM = 10_177
 """The first problem of the confirmatory count."""
 
 
@@ -73,7 +73,7 @@ class Watched(ModeRecord):
                     "hits": self.best.starts,
                     "rounds": self.rounds,
                     "starts": self.starts,
-                    "single": self.singles,
+                    "single": sum(mode.starts == 1 for mode in self.modes),
                     "height": round(self.best.end.height, 4),
                     "seconds": round(time.process_time() - self.began, 4),
                 }
@@ -232,8 +232,7 @@ def confirmed_lines(path: Path) -> list[str]:
 
 def covariates(stop: dict[str, float]) -> list[float]:
     """Those of `ModeRecord.probability`."""
-    hits, rounds = np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])
-    return [1.0, hits, rounds, np.log((stop["single"] + 0.5) / (stop["starts"] + 1.0))]
+    return [1.0, np.log(stop["hits"] + 0.5), np.log1p(stop["rounds"])]
 
 
 def stops_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -297,7 +296,7 @@ def judge(path: Path) -> None:
         f" {len(held):,} of the others; stops of one problem are not independent, so that the bands"
         " of the binomial distribution are too narrow.",
         "",
-        "Coefficients of 1, ln(hits + 1/2), ln(1 + rounds) and ln((singles + 1/2) / (starts + 1)):"
+        "Coefficients of 1, ln(hits + 1/2) and ln(1 + rounds):"
         f" {', '.join(f'{b:.3f}' for b in beta)}."
         f" Brier score {np.mean((said - lower) ** 2):.3f}; of the mean alone"
         f" {np.mean((lower.mean() - lower) ** 2):.3f}; of the share of modes that one start reached"

@@ -73,7 +73,7 @@ def interrupted_after(monkeypatch):
 
 def test_a_fit_ends_with_the_best_start_so_far_and_says_so():
     whole = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, risk=0.01, rng=0)
-    with interrupted_at("batch 4:"), pytest.warns(InterruptedWarning, match="interrupted"):
+    with interrupted_at("batch 2:"), pytest.warns(InterruptedWarning, match="interrupted"):
         cut = moestat.fit("gaussian", x, y, n_experts=4, n_starts=8, risk=0.01, rng=0)
     assert cut.certificate.certified
     assert cut.certificate.n_starts < whole.certificate.n_starts
@@ -208,7 +208,7 @@ def test_steps_and_the_log_are_shown_when_asked_for(one, capsys):
     assert "select: 2 of 2 fits" in capsys.readouterr().err
     moestat.fit("gaussian", x, y, n_experts=2, rng=0, verbose=True)
     said = capsys.readouterr().err
-    assert "fit: 8 runs of at most" in said
+    assert "fit: 12 runs of at most" in said
     assert "fit: done" in said
     moestat.em_test(np.arange(9), verbose=True)
     assert "em_test: 3 of 3 shares" in capsys.readouterr().err

@@ -47,8 +47,6 @@ class ModeRecord:
     """Number of rounds of neighbours of the best mode since it was found."""
     on_all: bool = True
     """Whether the search ran on all rows of the fit."""
-    singles: int = 0
-    """Number of modes that one start alone has reached."""
 
     @property
     def best(self) -> Mode:
@@ -59,15 +57,12 @@ class ModeRecord:
     def probability(self) -> float:
         """Estimated probability that a mode exists which is higher than the best one.
 
-        A logistic model of the number of starts that reached the best mode, the number of rounds in
-        which none of its neighbours was higher, and the share of starts that found a mode alone,
-        fitted by `benchmarks/modes.py`.  That share estimates how probably the next start finds a
-        mode that none has reached: Good (1953).
+        A logistic model of the number of starts that reached the best mode and the number of rounds
+        in which none of its neighbours was higher, fitted by `benchmarks/modes.py`.
         """
         if not self.modes:
             return 1.0
-        hits, rounds = np.log(self.best.starts + 0.5), np.log1p(self.rounds)
-        covariates = 1.0, hits, rounds, np.log((self.singles + 0.5) / (self.starts + 1.0))
+        covariates = 1.0, np.log(self.best.starts + 0.5), np.log1p(self.rounds)
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
 
     @property
@@ -86,7 +81,6 @@ class ModeRecord:
             if np.isfinite(end.height):
                 self._enter(end).starts += not rounds
         self.starts += 0 if rounds else len(ends)
-        self.singles = sum(mode.starts == 1 for mode in self.modes)
         self.modes.sort(key=lambda mode: -mode.end.height)
         is_higher = bool(self.modes) and self.best.end.height > before + SAME_HEIGHT
         self.rounds = 0 if is_higher else self.rounds + rounds
@@ -107,8 +101,8 @@ class ModeSearch:
     Parameters
     ----------
     pool : Pool
-        The starts of a batch; one of each kind by default.  The first batches, one for each
-        expert and at most three, run together.
+        The starts of a batch; one of each kind by default.  The first three batches, which are
+        always needed, run together.
     risk : float
         Largest accepted probability of a higher mode.
     batches : int, optional
@@ -204,7 +198,7 @@ class ModeSearch:
         n_experts = family.n_experts
         made, most = 0, self.batches or _batches(wide)
         while made < most:
-            together = 1 if made else min(most, n_experts, MODES.first)
+            together = 1 if made else max(1, min(most, MODES.first // (self.pool.count or 1)))
             pool = replace(self.pool, count=together * (self.pool.count or 1))
             record.add(climb(pool.draw(plain, rng)))
             if record.modes and n_experts > 1:
