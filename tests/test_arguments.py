@@ -163,7 +163,7 @@ def test_a_fit_ends_when_its_time_is_over():
     options = {"n_experts": 6, "time_limit": 0.0, "threads": 1}
     moestat.fit("gaussian", wide[:500], y[:500], n_experts=6, n_starts=1, rng=0)  # compiles
     began = time.process_time()
-    with pytest.warns(moestat.base.warnings.InterruptedWarning, match="time of the fit was over"):
+    with pytest.warns(moestat.base.warnings.InterruptedWarning, match="reached its time_limit"):
         result = moestat.fit("gaussian", wide, y, **options)
     assert time.process_time() - began < 2.0
     assert result.certificate.status == "time limit"

@@ -130,3 +130,22 @@ def test_fits_without_a_search_for_modes_know_no_ends(rows):
             _ = moestat.fit("gaussian", X, y, rng=0, **options).ends
     with pytest.raises(ValueError, match="maximum must be one of 'regular', 'highest'"):
         moestat.fit("gaussian", X, y, maximum="largest")
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_modes_that_lead_to_a_collapsed_expert_are_said():
+    """A quarter of the rows lie on a line exactly, where an expert alone has no bound."""
+    told = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=50)
+        y = np.where(rng.random(50) < 0.5, 1.0 + 2.0 * x, -1.0 - x) + 0.4 * rng.normal(size=50)
+        y[:12] = 2.0 + x[:12]
+        result = moestat.fit("gaussian", x, y, n_experts=3, rng=0)
+        for text in (str(result.summary()), str(result.explain())):
+            told.append("where the likelihood has no bound: the fit is" in " ".join(text.split()))
+            assert told[-1] == (result.seen.collapsed > 0)
+        mode = moestat.fit("gaussian", x, y, n_experts=3, rng=0, prior="weak")
+        assert mode.log_posterior > result.ends.log_posterior[0] - 0.01
+    assert any(told)
+    assert not all(told)

@@ -97,7 +97,7 @@ def test_more_time_does_not_end_lower(monkeypatch):
     for limit in (8.0, 16.0, 22.0, 30.0, 40.0, 54.0):
         ticks = count(1.0)
         monkeypatch.setattr("moestat.solvers.driver.time.monotonic", lambda t=ticks: next(t))
-        with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+        with pytest.warns(InterruptedWarning, match="reached its time_limit"):
             cut = moestat.fit(F, *data, rng=0, threads=1, time_limit=limit)
         heights.append(cut.llf)
     assert np.diff(heights).min() > -0.01
@@ -122,7 +122,7 @@ def test_a_start_that_time_has_stopped_counts_where_it_is_higher(monkeypatch):
 
     monkeypatch.setattr(batches, "attempt", attempt)
     starts = [moestat.starts.GivenStarts([low.theta, high.theta])]
-    with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+    with pytest.warns(InterruptedWarning, match="reached its time_limit"):
         cut = moestat.fit(F, x, y, starts=starts, rng=0)
     assert cut.llf == pytest.approx(high.llf, abs=1e-6)
 

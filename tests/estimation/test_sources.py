@@ -427,7 +427,7 @@ def test_a_short_lazy_frame_is_a_table_in_memory(frame, monkeypatch):
 
 
 def test_a_time_limit_ends_the_fit_between_two_passes(folder):
-    with pytest.warns(InterruptedWarning, match="the time of the fit was over"):
+    with pytest.warns(InterruptedWarning, match="reached its time_limit"):
         found = fit_formula("price ~ area", folder, rng=0, time_limit=0.0)
     assert found.certificate.status == "time limit"
     assert found.source is not None

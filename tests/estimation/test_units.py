@@ -201,7 +201,7 @@ def test_searches_beat_starts_at_random(lines):
 
 def test_n_starts_and_time_limit_belong_to_the_default_starts(lines):
     X, y, _ = lines
-    with pytest.warns(InterruptedWarning, match="time of the fit was over"):
+    with pytest.warns(InterruptedWarning, match="reached its time_limit"):
         few = moestat.fit("gaussian", X, y, n_experts=3, n_starts=4, time_limit=0.0, rng=0)
     assert few.certificate.status == "time limit"
     with pytest.raises(ValueError, match="leave them out if you give starts"):

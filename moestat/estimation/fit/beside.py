@@ -35,10 +35,28 @@ class Ends:
     """These rows for each parameter of an expert; shape (m,)."""
     starts: IntArray
     """Number of starts that reached the mode from which the end was climbed; shape (m,)."""
+    collapsed: int = 0
+    """Number of higher modes that led to an expert that has collapsed, and are no ends."""
 
     @property
-    def note(self) -> str:
-        """What to know about the highest end if its log-likelihood is above that of the fit."""
+    def notes(self) -> tuple[str, ...]:
+        """What to know about modes and ends that are higher than those of the fit."""
+        return tuple(filter(None, (self._collapsed, self._highest)))
+
+    @property
+    def _collapsed(self) -> str:
+        if not self.collapsed:
+            return ""
+        modes = "a higher posterior mode" if self.collapsed == 1 else "higher posterior modes"
+        return (
+            f"the search also saw {modes} under the weak prior, from which the climb of the"
+            " likelihood led to an expert that describes a few rows exactly, where the likelihood"
+            ' has no bound: the fit is from the highest of the other modes. prior="weak" returns'
+            " the highest mode itself"
+        )
+
+    @property
+    def _highest(self) -> str:
         at = int(np.argmax(self.log_likelihood))
         lead = float(self.log_likelihood[at] - self.log_likelihood[0])
         if lead <= SAME_HEIGHT:

@@ -114,7 +114,8 @@ def _uncertified(result: Fitted, told: set[type[MoEWarning]]) -> list[Doubt]:
     certificate, family = result.solution.certificate, result.family
     if certificate.certified or told & _TOLD:
         return []
-    search = "Search longer (n_starts=50)"
+    is_late = certificate.status == "time limit"
+    search = "Give the fit more time" if is_late else "Search longer (n_starts=50)"
     prior = "" if family.is_regression or result.prior is not None else 'prior="weak"'
     simpler = " or ".join(filter(None, (prior, "fewer experts" * (family.n_experts > 1))))
     if certificate.collapsed:

@@ -70,6 +70,7 @@ def ends_of(
         rows,
         rows / max(n_own, 1),
         np.array([starts for _, _, starts in ends]),
+        modes[0].collapsed,
     )
 
 

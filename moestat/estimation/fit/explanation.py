@@ -227,9 +227,10 @@ def explain(result: Fitted) -> Explanation:
     if certificate.n_starts > 1:
         what = "mode" if result.is_of_modes else "maximum"
         if result.prior is None and result.is_of_modes:
+            proper = result.seen is not None and result.seen.collapsed
             sentences.append(
                 "It is the maximum to which the highest mode of the posterior density under the"
-                " weak prior leads."
+                f" weak prior leads{' that leads to a proper one' * bool(proper)}."
             )
         sentences.append(
             f"{agree} of {certificate.n_starts} starts ended at the best {what}. This is evidence,"
@@ -240,9 +241,7 @@ def explain(result: Fitted) -> Explanation:
             "The probability that one exists is estimated as"
             f" {as_percent(certificate.p_higher)}, from the results of the search."
         )
-    if result.prior is None and result.seen is not None and result.seen.note:
-        note = result.seen.note
-        sentences.append(f"{note[0].upper()}{note[1:]}.")
+    sentences += [f"{note[0].upper()}{note[1:]}." for note in result._of_search]
     notes = list(zip(result.kinds or ("",) * len(result.notes), result.notes, strict=True))
     if not notes:
         sentences.append("The fit raised no warning.")

@@ -567,12 +567,18 @@ class Fitted:
         return self.prior is not None or self.certificate.start.startswith(MODES.name)
 
     @property
+    def _of_search(self) -> tuple[str, ...]:
+        """What to know about modes and ends that the search saw, and the fit does not return."""
+        return () if self.seen is None or self.prior is not None else self.seen.notes
+
+    @property
     def _seen(self) -> Ends:
         if self.seen is None:
             raise ValueError(
                 "ends: known only of fits of several experts by the default search to all rows in"
                 " memory; not of given starts, sums of squares, jumps, sources or large samples,"
-                " which are searched on parts of the rows"
+                " which are searched on parts of the rows, nor where a time limit came before the"
+                " first end"
             )
         return self.seen
 

@@ -222,11 +222,11 @@ class RunningFit:
         if self.standard:
             doubts_of_fit = doubts(self.standard, result, self.risk)
         if self.interrupted or self.late or len(solutions) < len(ends):
-            why, which = "fit was interrupted", f"that were finished, {len(solutions)}"
+            why, which = "was interrupted", f"that were finished, {len(solutions)}"
             if self.late:
-                why, which = "time of the fit was over", "so far"
+                why, which = "reached its time_limit", "so far"
             message = (
-                f"the {why}: it is the best of the starts {which}, and there may be a higher"
+                f"the fit {why}: it is the best of the starts {which}, and there may be a higher"
                 " maximum"
             )
             doubts_of_fit = [*doubts_of_fit, (InterruptedWarning, message)]

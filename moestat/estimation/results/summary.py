@@ -426,8 +426,7 @@ def _steps(result: Criteria) -> str:
 
 def _notes(result: Criteria) -> tuple[str, ...]:
     """Sentences below the tables."""
-    higher = "" if result.seen is None or result.prior is not None else result.seen.note
-    known = result.identified.why, result._order_doubt, _steps(result), higher
+    known = result.identified.why, result._order_doubt, _steps(result), *result._of_search
     notes = tuple(result._in_words(note) for note in (*result.notes, *known) if note)
     if result.prior is not None:
         errors = "Standard errors describe the variation of the mode over repeated samples"

@@ -241,7 +241,7 @@ class ModeSearch:
         for place, mode in enumerate(record.modes):
             (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1, NEWTON_TOLERANCE)
             if np.isfinite(end.height):
-                record.modes = record.modes[place:]
+                record.modes, mode.collapsed = record.modes[place:], mode.collapsed + place
                 return end.theta
         return record.best.end.theta if record.modes else None
 
