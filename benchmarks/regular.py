@@ -11,14 +11,14 @@
 `fresh` draws problems as calibration.py does, from number 3000 on, which no constant was chosen on,
 fits each by ``maximum="regular"`` (the default), ``maximum="highest"`` and ``prior="weak"``, and
 takes the mean log density of 5,000 further rows of the truth.  `real` does the same on the suite of
-search.py with half of the rows held out.  `experts` counts how often BIC and ICL find the number
-of experts.  `coverage` counts how often 95% intervals of the conditional mean, which do not depend
-on the order of experts, have the truth at 20 places of each of some truths.  `orders` fits problems
-with three seeds, with two other orders of the rows, and with inputs in other units, and takes the
-largest difference of the log-likelihoods.  `slopes` takes the squared Hellinger distance of the
-fitted conditional density from a truth of two normal lines, fitted with two and with three experts
-to 100 up to 31,623 rows.  Each adds lines to results/regular.jsonl; `page` writes
-results/regular.md.
+search.py with half of the rows held out.  `experts` counts how often BIC, ICL and five-fold
+cross-validation find the number of experts, with several data sets of each of 20 truths.
+`coverage` counts how often 95% intervals of the conditional mean, which do not depend on the order
+of experts, have the truth at 20 places of each of some truths.  `orders` fits problems with three
+seeds, with two other orders of the rows, and with inputs in other units, and takes the largest
+difference of the log-likelihoods.  `slopes` takes the squared Hellinger distance of the fitted
+conditional density from a truth of two normal lines, fitted with two and with three experts to 100
+up to 31,623 rows.  Each adds lines to results/regular.jsonl; `page` writes results/regular.md.
 """
 
 from __future__ import annotations
@@ -140,34 +140,55 @@ def held_out(splits: int) -> Iterator[dict[str, Any]]:
                 }
 
 
+TRUTHS = 20
+"""Number of truths of which `experts` draws data sets."""
+
+
 def experts(sets: int) -> Iterator[dict[str, Any]]:
-    """Numbers of experts that BIC chooses, for truths of two and three experts."""
-    number, made = 5000, 0
-    while made < sets:
+    """Numbers of experts that criteria choose, for data sets of some truths of 1 to 3 experts.
+
+    Sets of all truths come in turn.  Each is of 300 rows at least, and of 1,000 at most.
+    """
+    truths = list[tuple[int, dict[str, Any]]]()
+    number = 5000
+    while len(truths) < TRUTHS:
         number += 1
         case = synthetic(number)
-        true = case["true"]
-        if true.n_experts > 3 or len(case["y"]) < 300:
-            continue
-        chosen: dict[str, int] = {}
-        for name, options in CALLS.items():
-            values: list[tuple[float, float]] = []
-            for k in range(1, true.n_experts + 2):
-                family = true.with_experts(k)
+        if case["true"].n_experts <= 3 and 300 <= len(case["y"]) <= 1_000:
+            truths.append((number, case))
+    for one in range(sets):
+        for number, case in truths:
+            true, n = case["true"], len(case["y"])
+            rng = np.random.default_rng([number, one])
+            X, y = moestat.sample(true, case["theta"], n, rng, design=moestat.Uniform(-2.0, 2.0))
+            chosen, seconds = dict[str, int | None](), dict[str, float]()
+            for name, options in CALLS.items():
+                began = time.process_time()
                 try:
-                    one = moestat.fit(family, case["X"], case["y"], rng=0, threads=1, **options)
-                    values.append((one.bic, one.icl))
-                except ValueError:
-                    values.append((np.inf, np.inf))
-            chosen[name], chosen[f"{name}, ICL"] = (np.argmin(values, axis=0) + 1).tolist()
-        made += 1
-        yield {
-            "what": "experts",
-            "name": number,
-            "likelihood": true.likelihood.name,
-            "true": true.n_experts,
-            "chosen": chosen,
-        }
+                    table = moestat.select(
+                        true,
+                        X,
+                        y,
+                        range(1, true.n_experts + 2),
+                        criterion="cv",
+                        rng=0,
+                        threads=1,
+                        **options,
+                    )
+                except ValueError:  # a class or a number of responses may be absent from a fold
+                    chosen |= {f"{name}, {criterion}": None for criterion in ("BIC", "ICL", "CV")}
+                    continue
+                seconds[name] = round(time.process_time() - began, 3)
+                for criterion in ("bic", "icl", "cv"):
+                    chosen[f"{name}, {criterion.upper()}"] = int(table.chosen(criterion))
+            yield {
+                "what": "experts",
+                "name": f"{number} {one}",
+                "likelihood": true.likelihood.name,
+                "true": true.n_experts,
+                "chosen": chosen,
+                "seconds": seconds,
+            }
 
 
 PLACES = 20
@@ -355,12 +376,24 @@ def page(lines: list[dict[str, Any]]) -> str:
         ]
     some = [line for line in lines if line["what"] == "experts"]
     if some:
-        text += ["", "## The number of experts that BIC and ICL choose", ""]
+        text += ["", "## The number of experts that BIC, ICL and cross-validation choose", ""]
+        text += [
+            f"{len({line['name'].split()[0] for line in some})} truths of 1 to 3 experts,"
+            f" {len(some)} data sets; 1 to one expert more than the truth's are compared. Median"
+            " time of a comparison with five folds: "
+            + ", ".join(
+                f"{name} {np.median([line['seconds'].get(name, np.nan) for line in some]):.2f} s"
+                for name in CALLS
+            )
+            + ".",
+            "",
+        ]
         text += ["| estimate | right | too few | too many | of |", "|---|---|---|---|---|"]
         for name in some[-1]["chosen"]:
-            off = np.array([line["chosen"][name] - line["true"] for line in some])
+            pairs = [(line["chosen"][name], line["true"]) for line in some]
+            off = np.array([chosen - true for chosen, true in pairs if chosen is not None])
             counts = [int((off == 0).sum()), int((off < 0).sum()), int((off > 0).sum())]
-            text.append(f"| {name} | {' | '.join(map(str, counts))} | {len(some)} |")
+            text.append(f"| {name} | {' | '.join(map(str, counts))} | {len(off)} |")
     some = [line for line in lines if line["what"] == "coverage"]
     if some:
         text += ["", "## Intervals of the conditional mean", ""]
