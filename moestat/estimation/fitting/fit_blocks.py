@@ -43,7 +43,7 @@ from moestat.estimation.results.results import MoEResults
 from moestat.estimation.results.source_rows import sample_data
 from moestat.estimation.rows.block_rows import (
     BlockRows,
-    Known,
+    Totals,
     find_labels,
     labels_as_columns,
     rows_of_blocks,
@@ -307,7 +307,7 @@ def _surveyed(
     seed: int,
     count: int,
     memory: dict[str, Any],
-) -> tuple[Any, tuple[Any, ...], Any, Known]:
+) -> tuple[Any, tuple[Any, ...], Any, Totals]:
     """The model with names and sizes of its responses, and what one pass finds out about rows.
 
     Between these are the labels of the classes of each response, and the same as the `Data` of a
@@ -324,7 +324,7 @@ def _surveyed(
         labels, model = classes, likelihood if by_name else model
     if "known" not in memory:
         memory["known"] = survey(blocks, likelihood, labels, n_features, seed, count)
-    known: Known = memory["known"]
+    known: Totals = memory["known"]
     if not likelihood.parts and known.labels:
         column = labels_as_columns(known.labels, 1, declared).columns[0]
         K, ordered = None if by_name else model.n_classes, "levels" in likelihood.options
@@ -339,7 +339,7 @@ def _surveyed(
 
 def _check(
     model: Family,
-    known: Known,
+    known: Totals,
     sampled: Rows,
     prior: Prior | None,
     features: Sequence[str] | None,

@@ -132,8 +132,8 @@ def fit_source(
         if request.groups is not None:
             how_complete = without_gaps, survey.counts, count
             moves = gathered(chosen, request.groups, survey.ends, *how_complete)
-        plan = Plan(inputs, weights, several, moves)
-        blocks = Designs.of(chosen, survey, plan, design_inputs.features, shared.source)
+        plan = Plan(inputs, weights, survey.counts, survey.digests, several, moves)
+        blocks = Designs.of(chosen, plan, design_inputs.features, shared.source)
         columns = beside(request.terms.response) if several else [request.terms.response]
         own_family = _family_of(family, inputs, survey.sample, several, len(columns))
         if (random := given.pop("random", None)) is not None:

@@ -250,8 +250,10 @@ def _top_of_block(
     number: int,
     block: Block,
 ) -> _Top:
-    names = reader.names(block, int(first[number]) if number < len(first) else 0)
-    return _select_largest(*moves_of(reader.sample(block)), names, n_top)
+    rows, used, _, groups = reader.split(block)
+    begin = int(first[number]) if number < len(first) else 0
+    names = begin + used if groups is None else np.unique(groups)
+    return _select_largest(*moves_of(rows), names, n_top)
 
 
 def _select_largest(moves: FloatArray, size: FloatArray, names: np.ndarray, n_top: int) -> _Top:

@@ -32,21 +32,10 @@ Fit = TypeVar("Fit", bound="Fitted")
 def sample_data(result: Fitted) -> Data:
     """The sample of the rows of a fit to blocks, as the data of a fit."""
     rows = result.rows_elsewhere
-    known, family = rows.totals, result.family
-    sample = known.sample
+    sample = rows.totals.sample
     assert result.data is not None
-    X = sample.X.copy() if family.held else sample.X
-    X[list(family.held)] = 0.0
-    return replace(
-        result.data,
-        X=X.T,
-        y=rows.reader.values(sample.y),
-        weight=sample.weight,
-        groups=sample.groups,
-        group_weight=None,
-        kept=known.numbers,
-        drawn=True,
-    )
+    data = rows.reader.data(result.data, sample)
+    return replace(data, kept=sample.numbers, drawn=True)
 
 
 def at_sample(result: Fit) -> Fit:
@@ -130,7 +119,9 @@ def _answered(
 ) -> tuple[np.ndarray, IntArray | None]:
     """The answer of a fit to the rows of a block, and the numbers of the rows if it has groups."""
     assert result.data is not None
-    part, numbers = reader.data(result.data, block)
+    rows = reader.read(block)
+    part = reader.data(result.data, rows)
+    numbers = None if rows.groups is None else rows.numbers
     result_of_block = replace(result, data=part, weight=part.weight)
     generator = () if seed is None else (np.random.default_rng([seed, number]),)
     try:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from moestat.base.types import Encoded, FloatArray, IntArray, Labels, TableLike
+from moestat.base.types import FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_weights, short
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
@@ -32,8 +32,9 @@ from moestat.solvers.rules import TINY
 __all__ = [
     "BlockRows",
     "Draw",
-    "Known",
+    "ReadRows",
     "Reader",
+    "Totals",
     "find_labels",
     "labels_as_columns",
     "rows_of_blocks",
@@ -45,46 +46,57 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """The rows of a block, checked, without those of weight 0."""
+class ReadRows:
+    """Rows of a block, or a random sample of all rows, checked; labels are as they were given."""
 
     X: FloatArray  # (d, b)
     y: tuple[np.ndarray, ...]  # a column (b,) of numbers or labels for each response, or bound
     weight: FloatArray  # (b,)
-    used: np.ndarray  # a mask of these rows among those of the block
+    # (b,): numbers of the rows in their block; of a sample, or with groups, among all rows
+    numbers: IntArray
     groups: Labels | None = None  # (b,): labels of groups
-    # (b,): numbers of the rows among all rows, if the rows are not in their order
-    numbers: IntArray | None = None
+    # (b,): random numbers of a sample, the same for all rows of a group; else none
+    keys: FloatArray = field(default_factory=lambda: np.empty(0))
 
+    def at(self, selected: IntArray) -> ReadRows:
+        """Some of the rows."""
+        return ReadRows(
+            np.take(self.X, selected, axis=1),
+            tuple(column[selected] for column in self.y),
+            self.weight[selected],
+            self.numbers[selected],
+            None if self.groups is None else self.groups[selected],
+            self.keys[selected] if self.keys.size else self.keys,
+        )
 
-def _read_block(
-    likelihood: Likelihood,
-    block: Any,
-    n_features: int | None,
-    features: Sequence[str] | None,
-    every: bool = False,
-) -> _Rows:
-    """The rows of a block with a positive weight; all rows if `every`."""
-    groups = numbers = None
-    if isinstance(block, GroupedBlock):
-        groups, numbers = block.groups, block.numbers
-        block = (block.X, block.y, *([] if block.weight is None else [block.weight]))
-    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
-        raise ValueError(f"a block must be a tuple of X, y and perhaps weights, got {short(block)}")
-    X = read_inputs(block[0], n_features, features).design
-    y = _responses(likelihood, block[1])
-    given = block[2] if len(block) > 2 else None
-    if given is not None:
-        given = as_column("sample_weight", given).numbers("sample_weight")
-    if len(y[0]) != X.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} samples but y has {len(y[0])}")
-    weight = as_weights(given, len(y[0]), some=False)
-    used = weight > 0
-    if every or used.all():
-        return _Rows(X, y, weight, used, groups, numbers)
-    used_labels = [None if each is None else each[used] for each in (groups, numbers)]
-    X = np.ascontiguousarray(X[:, used])
-    return _Rows(X, tuple(column[used] for column in y), weight[used], used, *used_labels)
+    def with_weight(self) -> ReadRows:
+        """The rows whose weight is positive."""
+        used = self.weight > 0
+        return self if used.all() else self.at(np.flatnonzero(used))
+
+    def smallest(self, count: int) -> ReadRows:
+        """The rows with the smallest keys, at most `count`, or one group that has more rows.
+
+        They are a uniform sample of rows, or of whole groups.
+        """
+        if self.keys.size <= count:
+            return self
+        bound = max(np.partition(self.keys, count)[count], np.nextafter(self.keys.min(), 1.0))
+        return self.at(np.flatnonzero(self.keys < bound))
+
+    @classmethod
+    def sampled(cls, some: Sequence[ReadRows]) -> ReadRows:
+        """The sample of the rows that several blocks have drawn, in the order of the blocks."""
+        if len(some) == 1:
+            return some[0].smallest(SAMPLED)
+
+        def join(name: str) -> np.ndarray:
+            return np.concatenate([getattr(each, name) for each in some], axis=-1)
+
+        y = tuple(np.concatenate(parts) for parts in zip(*(each.y for each in some), strict=True))
+        groups = None if some[0].groups is None else join("groups")
+        rows = cls(join("X"), y, join("weight"), join("numbers"), groups, join("keys"))
+        return rows.smallest(SAMPLED)
 
 
 def _responses(
@@ -140,25 +152,6 @@ def _united(
     )
 
 
-def _encoded(
-    likelihood: Likelihood,
-    n_classes: int | None,
-    labels: Sequence[Labels | None],
-    y: Sequence[np.ndarray],
-) -> Encoded:
-    """Encoded responses; `labels` are those of the classes of each response, in their order."""
-    K = n_classes or 1
-    if likelihood.parts:
-        columns = [
-            column if levels is None else _positions(levels, column)
-            for levels, column in zip(labels or [None] * len(y), y, strict=True)
-        ]
-        return likelihood.encode(np.column_stack(columns).astype(np.float64), K)
-    if labels and labels[0] is not None:
-        return likelihood.encode(_positions(labels[0], y[0]), K)
-    return likelihood.encode(y[0] if len(y) == 1 else np.column_stack(y), K)
-
-
 def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
     """Positions, from 1, of responses among the labels of the classes."""
     order = np.argsort(labels)
@@ -169,124 +162,104 @@ def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
 class Reader:
     """How a block is checked, encoded, scaled and sorted by groups for the compiled loops."""
 
-    family: Family
+    likelihood: Likelihood
+    n_features: int | None  # None: as many as the blocks have
+    features: tuple[str, ...] | None
     labels: tuple[Labels | None, ...] = ()  # labels of the classes of each response, in their order
+    n_classes: int | None = None
+    held: frozenset[int] = frozenset()  # inputs whose coefficients are 0
     units: DataUnits | None = None
-    features: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, family: Family, labels: tuple[Labels | None, ...], features: tuple[str, ...] | None
+    ) -> Reader:
+        """The reader for a family."""
+        return cls(
+            family.likelihood,
+            family.n_features,
+            features,
+            labels,
+            family.n_classes,
+            frozenset(family.held),
+        )
+
+    def read(self, block: Block) -> ReadRows:
+        """All rows of a block."""
+        groups = numbers = None
+        if isinstance(block, GroupedBlock):
+            groups, numbers = block.groups, block.numbers
+            block = (block.X, block.y, *([] if block.weight is None else [block.weight]))
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+            raise ValueError(
+                f"a block must be a tuple of X, y and perhaps weights, got {short(block)}"
+            )
+        X = read_inputs(block[0], self.n_features, self.features).design
+        y = _responses(self.likelihood, block[1])
+        weight = block[2] if len(block) > 2 else None
+        if weight is not None:
+            weight = as_column("sample_weight", weight).numbers("sample_weight")
+        if len(y[0]) != X.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} samples but y has {len(y[0])}")
+        weight = as_weights(weight, len(y[0]), some=False)
+        numbers = np.arange(weight.size) if numbers is None else numbers
+        return ReadRows(X, y, weight, numbers, groups)
 
     def sample(self, block: Block) -> Rows:
-        """The rows of a block."""
-        family = self.family
-        return self._encode(_read_block(family.likelihood, block, family.n_features, self.features))
-
-    def names(self, block: Block, first: int) -> np.ndarray:
-        """Numbers of the rows of a block, counted from `first`, or the labels of its groups."""
-        family = self.family
-        rows = _read_block(family.likelihood, block, family.n_features, self.features)
-        return first + np.flatnonzero(rows.used) if rows.groups is None else np.unique(rows.groups)
+        """The rows of a block with a weight."""
+        return self.encode(self.read(block).with_weight())
 
     def split(self, block: Block) -> tuple[Rows, IntArray, IntArray, Labels | None]:
         """The rows of a block with a weight, their positions, those of others, and their groups.
 
         Of the groups without a weight one row each.
         """
-        family = self.family
-        rows = _read_block(family.likelihood, block, family.n_features, self.features)
-        used, out = np.flatnonzero(rows.used), np.flatnonzero(~rows.used)
-        if isinstance(block, GroupedBlock):
-            out = out[np.unique(block.groups[out], return_index=True)[1]]
-        return self._encode(rows), used, out, rows.groups
+        rows = self.read(block)
+        used, out = np.flatnonzero(rows.weight > 0), np.flatnonzero(rows.weight == 0)
+        if rows.groups is not None:
+            out = out[np.unique(rows.groups[out], return_index=True)[1]]
+        rows = rows.with_weight()
+        return self.encode(rows), used, out, rows.groups
 
-    def encode_sample(self, rows: SampledRows) -> Rows:
-        """The rows of the random sample, encoded."""
-        used = np.ones(rows.keys.size, bool)
-        return self._encode(_Rows(rows.X, rows.y, rows.weight, used, rows.groups))
-
-    def _encode(self, rows: _Rows) -> Rows:
-        family, X = self.family, rows.X
-        response = _encoded(family.likelihood, family.n_classes, self.labels, rows.y)
-        if family.held:
-            X = X.copy()  # it may be the caller's own
-            X[list(family.held)] = 0.0
-        sample = arranged(X, response, rows.weight, rows.groups)
+    def encode(self, rows: ReadRows) -> Rows:
+        """Rows as the loops read them."""
+        response = self.likelihood.encode(self.values(rows.y), self.n_classes or 1)
+        sample = arranged(self._design(rows), response, rows.weight, rows.groups)
         return sample if self.units is None else sample.convert(self.units)
+
+    def _design(self, rows: ReadRows) -> FloatArray:
+        """Inputs (d, b), with 0 for those that are held."""
+        if not self.held:
+            return rows.X
+        X = rows.X.copy()  # it may be the caller's own
+        X[list(self.held)] = 0.0
+        return X
 
     def values(self, y: Sequence[np.ndarray]) -> np.ndarray:
         """Responses as in `Data`: numbers, or positions, from 1, of the labels of classes."""
-        if self.family.likelihood.parts:
-            labels = self.labels or [None] * len(y)
-            columns = [
-                column if known is None else _positions(known, column)
-                for known, column in zip(labels, y, strict=True)
-            ]
+        labels = self.labels or [None] * len(y)
+        columns = [
+            column if levels is None else _positions(levels, column)
+            for levels, column in zip(labels, y, strict=True)
+        ]
+        if self.likelihood.parts:
             return np.column_stack(columns).astype(np.float64)
-        if self.labels and self.labels[0] is not None:
-            return _positions(self.labels[0], y[0])
-        return y[0] if len(y) == 1 else np.column_stack(y)
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
-    def data(self, like: Data, block: Block) -> tuple[Data, IntArray | None]:
-        """All rows of a block as `Data`, and with groups the numbers of the rows among all rows."""
-        family = self.family
-        rows = _read_block(family.likelihood, block, family.n_features, self.features, every=True)
-        X = rows.X.copy() if family.held else rows.X
-        X[list(family.held)] = 0.0
-        y = self.values(rows.y)
-        data = replace(like, X=X.T, y=y, weight=rows.weight, groups=rows.groups, group_weight=None)
-        return data, rows.numbers
-
-
-@dataclass(frozen=True)
-class SampledRows:
-    """Rows with random keys; the rows with the smallest keys are a uniform sample of all rows.
-
-    The rows of a group have the same key, so that whole groups are sampled.
-    """
-
-    keys: FloatArray
-    X: FloatArray
-    y: tuple[np.ndarray, ...]
-    weight: FloatArray
-    # (2, m): the block of each row, and its number there; -1 and its number among all rows
-    place: np.ndarray
-    groups: Labels | None = None
-
-    def at(self, selected: IntArray) -> SampledRows:
-        """Some of the rows."""
-        groups = None if self.groups is None else self.groups[selected]
-        y = tuple(column[selected] for column in self.y)
-        fields_of_rows = (
-            self.keys[selected],
-            self.X[:, selected],
-            y,
-            self.weight[selected],
-            self.place[:, selected],
+    def data(self, like: Data, rows: ReadRows) -> Data:
+        """Rows as `Data`, with the names of other rows of the same fit."""
+        return replace(
+            like,
+            X=self._design(rows).T,
+            y=self.values(rows.y),
+            weight=rows.weight,
+            groups=rows.groups,
+            group_weight=None,
         )
-        return SampledRows(*fields_of_rows, groups)
-
-    def smallest(self, count: int) -> SampledRows:
-        """The rows with the smallest keys, at most `count`, or one group that has more rows."""
-        if self.keys.size <= count:
-            return self
-        bound = max(np.partition(self.keys, count)[count], np.nextafter(self.keys.min(), 1.0))
-        return self.at(np.flatnonzero(self.keys < bound))
-
-    @classmethod
-    def of(cls, some: Sequence[SampledRows]) -> SampledRows:
-        """The sample of the rows that several blocks have drawn, in the order of the blocks."""
-        if len(some) == 1:
-            return some[0].smallest(SAMPLED)
-
-        def join(name: str) -> np.ndarray:
-            return np.concatenate([getattr(each, name) for each in some], axis=-1)
-
-        y = tuple(np.concatenate(parts) for parts in zip(*(each.y for each in some), strict=True))
-        groups = None if some[0].groups is None else join("groups")
-        rows = cls(join("keys"), join("X"), y, join("weight"), join("place"), groups)
-        return rows.smallest(SAMPLED)
 
 
 @dataclass(frozen=True)
-class Known:
+class Totals:
     """What one pass computes from the rows: sums, ranges, labels, and a random sample."""
 
     rows: int  # rows with a weight
@@ -297,7 +270,7 @@ class Known:
     low: FloatArray
     high: FloatArray
     labels: tuple[Labels | None, ...]
-    sample: SampledRows
+    sample: ReadRows
     group_weight: float | None = None  # sum of the weights of the groups
     # inputs that differ within a group, each with the first such group
     varying: Mapping[int, object] = field(default_factory=dict[int, object])
@@ -309,20 +282,14 @@ class Known:
         at = list(which)
         return self.squares[at, at] / self.total
 
-    @property
-    def numbers(self) -> IntArray:
-        """Numbers of the rows of the sample among all rows."""
-        block, row = self.sample.place
-        return np.where(block < 0, row, self.begin[block] + row)
-
-    def joined(self, other: Known) -> Known:
+    def joined(self, other: Totals) -> Totals:
         """The union of two, except samples; sums of squares by Chan, Golub and LeVeque (1983)."""
         total = self.total + other.total
         gap = other.mean - self.mean
         groups = None
         if self.group_weight is not None and other.group_weight is not None:
             groups = self.group_weight + other.group_weight
-        return Known(
+        return Totals(
             rows=self.rows + other.rows,
             given=self.given + other.given,
             total=total,
@@ -339,66 +306,52 @@ class Known:
         )
 
 
-@dataclass(frozen=True)
-class _BlockSurvey:
-    """The part of `survey` that one block needs."""
+def _labels_of_block(reader: Reader, number: int, block: Block) -> tuple[Labels | None, ...]:
+    """Labels of the classes in a block."""
+    return _labels_in(reader.likelihood, reader.read(block).with_weight().y)
 
-    likelihood: Likelihood
-    n_features: int | None
-    features: tuple[str, ...] | None
-    n_sampled: int
-    seed: int
-    labels: tuple[
-        Labels | None, ...
-    ] = ()  # labels of the classes of several responses, in their order
 
-    def labels_of(self, number: int, block: Block) -> tuple[Labels | None, ...]:
-        """Labels of the classes in a block."""
-        rows = _read_block(self.likelihood, block, self.n_features, self.features)
-        return _labels_in(self.likelihood, rows.y)
-
-    def look(self, number: int, block: Block) -> Known:
-        """The sums, ranges, labels and sample of one block."""
-        rows = _read_block(self.likelihood, block, self.n_features, self.features)
-        labels = _labels_in(self.likelihood, rows.y)
-        columns = rows.X
-        if self.likelihood.support is None:
-            response = _encoded(self.likelihood, None, self.labels, rows.y)
-            columns = np.vstack([rows.X, *columns_of(response)])
-        total = float(rows.weight.sum())
-        mean = columns @ rows.weight / total if total else np.zeros(len(columns))
-        centred = columns - mean[:, None]
-        # The random numbers of a block depend on its number alone, not on who reads it.
-        generator = np.random.default_rng([self.seed, number])
-        group_weight, varying, n_units = None, dict[int, object](), rows.weight.size
-        unit: Any = slice(None)
-        if rows.groups is not None:
-            names, first, unit = np.unique(rows.groups, return_index=True, return_inverse=True)
-            unit, n_units = unit.reshape(-1), names.size
-            if (at := _differing(rows.weight, first, unit)) is not None:
-                raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
-            for f, x in enumerate(rows.X):
-                if (at := _differing(x, first, unit)) is not None:
-                    varying[f] = names[at].item()
-            group_weight = float(rows.weight[first].sum())
-        keys = generator.random(n_units)[unit]
-        place = np.array([np.full(keys.size, number), np.flatnonzero(rows.used)], dtype=np.int32)
-        if rows.numbers is not None:
-            place = np.array([np.full(keys.size, -1), rows.numbers])
-        sample = SampledRows(keys, rows.X, rows.y, rows.weight, place, rows.groups)
-        return Known(
-            rows=rows.weight.size,
-            given=rows.used.size,
-            total=total,
-            mean=mean,
-            squares=(centred * rows.weight) @ centred.T,
-            low=columns.min(axis=1, initial=np.inf),
-            high=columns.max(axis=1, initial=-np.inf),
-            labels=labels,
-            sample=sample.smallest(self.n_sampled),
-            group_weight=group_weight,
-            varying=varying,
-        )
+def _totals_of_block(
+    reader: Reader, n_sampled: int, seed: int, number: int, block: Block
+) -> Totals:
+    """The sums, ranges, labels and sample of one block."""
+    given = reader.read(block)
+    rows = given.with_weight()
+    labels = _labels_in(reader.likelihood, rows.y)
+    columns = rows.X
+    if reader.likelihood.support is None:
+        response = reader.likelihood.encode(reader.values(rows.y), 1)
+        columns = np.vstack([rows.X, *columns_of(response)])
+    total = float(rows.weight.sum())
+    mean = columns @ rows.weight / total if total else np.zeros(len(columns))
+    centred = columns - mean[:, None]
+    # The random numbers of a block depend on its number alone, not on who reads it.
+    generator = np.random.default_rng([seed, number])
+    group_weight, varying, n_units = None, dict[int, object](), rows.weight.size
+    unit: Any = slice(None)
+    if rows.groups is not None:
+        names, first, unit = np.unique(rows.groups, return_index=True, return_inverse=True)
+        unit, n_units = unit.reshape(-1), names.size
+        if (at := _differing(rows.weight, first, unit)) is not None:
+            raise ValueError(f"groups: sample_weight differs within group {names[at].item()!r}")
+        for f, x in enumerate(rows.X):
+            if (at := _differing(x, first, unit)) is not None:
+                varying[f] = names[at].item()
+        group_weight = float(rows.weight[first].sum())
+    sample = replace(rows, keys=generator.random(n_units)[unit])
+    return Totals(
+        rows=rows.weight.size,
+        given=given.weight.size,
+        total=total,
+        mean=mean,
+        squares=(centred * rows.weight) @ centred.T,
+        low=columns.min(axis=1, initial=np.inf),
+        high=columns.max(axis=1, initial=-np.inf),
+        labels=labels,
+        sample=sample.smallest(n_sampled),
+        group_weight=group_weight,
+        varying=varying,
+    )
 
 
 def _differing(values: FloatArray, first: IntArray, unit: IntArray) -> int | None:
@@ -413,7 +366,7 @@ def find_labels(
     """Labels of the classes of each response, None of numbers, by one pass if there are any."""
     if not any(law.support is not None for law in likelihood.laws):
         return ()
-    look = _BlockSurvey(likelihood, n_features, blocks.features, 0, 0).labels_of
+    look = partial(_labels_of_block, Reader(likelihood, n_features, blocks.features))
     united: tuple[Labels | None, ...] = ()
     for labels in passing(blocks.map(look, threads), len(blocks), None, "labels of classes"):
         united = _united(united, labels) if united else labels
@@ -456,28 +409,32 @@ def survey(
     n_features: int | None,
     seed: int,
     threads: int,
-) -> Known:
+) -> Totals:
     """The sums, ranges, labels and sample of all blocks, by one pass.
 
     For several responses the `labels` of their classes must be given; for one response they are
     found by this pass.
     """
     n_sampled = SPARE * SAMPLED // len(blocks) + 1
-    look = _BlockSurvey(likelihood, n_features, blocks.features, n_sampled, seed, labels).look
-    known: Known | None = None
-    samples: list[SampledRows] = []
+    reader = Reader(likelihood, n_features, blocks.features, labels)
+    look = partial(_totals_of_block, reader, n_sampled, seed)
+    known: Totals | None = None
+    samples: list[ReadRows] = []
     begin = [0]
     for block_known in passing(blocks.map(look, threads), len(blocks), None, "survey"):
         if known is not None and block_known.mean.size != known.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
         known = block_known if known is None else known.joined(block_known)
+        sample = block_known.sample
+        if sample.groups is None:
+            sample = replace(sample, numbers=begin[-1] + sample.numbers)
+        samples.append(sample)
         begin.append(known.given)
-        samples.append(block_known.sample)
         if sum(each.keys.size for each in samples) > 3 * SAMPLED // 2:
-            samples = [SampledRows.of(samples)]
+            samples = [ReadRows.sampled(samples)]
     if known is None:
         raise ValueError("blocks: there are no rows")
-    return replace(known, sample=SampledRows.of(samples), begin=np.array(begin[:-1]))
+    return replace(known, sample=ReadRows.sampled(samples), begin=np.array(begin[:-1]))
 
 
 @dataclass(frozen=True)
@@ -518,7 +475,7 @@ class BlockRows(Rows):
     """All rows of the blocks in place of a `Rows` of arrays, with moments from a first pass."""
 
     blocks: Blocks = field(kw_only=True)
-    totals: Known = field(kw_only=True)
+    totals: Totals = field(kw_only=True)
     reader: Reader = field(kw_only=True)
     sampled: Rows = field(kw_only=True)
     threads: int = field(kw_only=True)
@@ -608,12 +565,12 @@ def _through(
 
 
 def rows_of_blocks(
-    blocks: Blocks, known: Known, family: Family, labels: tuple[Labels | None, ...], threads: int
+    blocks: Blocks, known: Totals, family: Family, labels: tuple[Labels | None, ...], threads: int
 ) -> BlockRows:
     """The rows in the user's units."""
-    reader = Reader(family, labels, features=blocks.features)
+    reader = Reader.of(family, labels, blocks.features)
     known.mean[list(family.held)] = 0.0
-    sampled = reader.encode_sample(known.sample)
+    sampled = reader.encode(known.sample)
     alike = replace(
         sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
     )

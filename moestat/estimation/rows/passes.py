@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from moestat.base.types import FloatArray
 from moestat.estimation.progress import LOG
 from moestat.estimation.rows.block_rows import BlockRows, Draw, Reader
 from moestat.estimation.rows.blocks import Block
 from moestat.estimation.rows.interrupted import SavedEstimates
 from moestat.model.family import Family
-from moestat.solvers.problem import Answer, Objective, Problem, Request, Value
+from moestat.solvers.problem import Answer, Problem, Request, Value
 
 __all__ = ["Passes"]
 
@@ -43,7 +42,7 @@ class Passes:
         if large:
             data = batch[large[0]][0].data
             assert isinstance(data, BlockRows)
-            requests = [_BlockRequest.of(*batch[i]) for i in large]
+            requests = [_of_block(*batch[i]) for i in large]
             work = partial(_sums, batch[large[0]][0].family, data.reader, requests)
             LOG.info("pass over %d rows for %d starts", data.size, len(large))
             totals = data.sum_blocks(work, f"pass for {len(large)} starts")
@@ -58,29 +57,23 @@ class Passes:
         return [answers.get(i) or p.evaluate(r) for i, (p, r) in enumerate(batch)]
 
 
-@dataclass(frozen=True)
-class _BlockRequest:
-    """A solver's request in the form that is sent to the blocks."""
-
-    objective: Objective
-    theta: FloatArray
-    draw: Draw | None  # how the rows are resampled
-
-    @classmethod
-    def of(cls, problem: Problem, request: Request) -> _BlockRequest:
-        """The request of a problem whose data are blocks."""
-        assert isinstance(problem.data, BlockRows)
-        return cls(request.objective, request.theta, problem.data.draw)
+def _of_block(problem: Problem, request: Request) -> tuple[Request, Draw | None]:
+    """A request as it is sent to the blocks, and how their rows are resampled."""
+    assert isinstance(problem.data, BlockRows)
+    return Request(request.objective, request.theta), problem.data.draw
 
 
 def _sums(
-    family: Family, reader: Reader, requests: Sequence[_BlockRequest], number: int, block: Block
+    family: Family,
+    reader: Reader,
+    requests: Sequence[tuple[Request, Draw | None]],
+    number: int,
+    block: Block,
 ) -> list[Value]:
     """The sums over one block that several requests ask for."""
     rows = reader.sample(block)
     values: list[Value] = []
-    for each in requests:
-        given = rows if each.draw is None else each.draw.of(number, rows)
-        request = Request(each.objective, each.theta)
-        values.append(Problem(family, replace(given, whole=True)).evaluate(request))
+    for request, draw in requests:
+        drawn = rows if draw is None else draw.of(number, rows)
+        values.append(Problem(family, replace(drawn, whole=True)).evaluate(request))
     return values
