@@ -274,6 +274,20 @@ def test_what_no_fit_can_be_made_of_is_refused(rows, model, options, change, mes
         fit_blocks(model, Blocks.from_arrays(X, y), n_experts=2, rng=0, **options)
 
 
+def test_labels_that_the_first_pass_has_not_seen_are_refused(rows):
+    X, y = rows
+    passes = []
+
+    def read(number):
+        passes.append(number)
+        words = np.where(y > np.median(y), "high", "low").astype("U7")
+        words[:3] = "neither" if len(passes) > 2 else "low"
+        return X[number::2], words[number::2]
+
+    with pytest.raises(ValueError, match="'neither', which is not in the data of the fit"):
+        fit_blocks("multinomial", Blocks(read, 2), n_experts=1, rng=0)
+
+
 def test_words_and_numbers_are_not_labels_of_one_response(rows):
     X, y = rows
     change = lambda X, y: (X, np.full(1000, "1"))  # noqa: E731

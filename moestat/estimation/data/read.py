@@ -26,13 +26,18 @@ from moestat.estimation.data.groups import check_groups
 from moestat.estimation.data.random_terms import random_likelihood, without_parts
 from moestat.estimation.data.rounding import checked_resolution
 from moestat.estimation.reading.inputs import Inputs, read_inputs
-from moestat.estimation.reading.labels import read_labels
 from moestat.estimation.reading.responses import (
-    PAIRS,
     Columns,
     as_columns,
+    classes_of,
+    find_classes,
     in_order,
-    read_responses,
+    labels_in,
+    law_of,
+    named_pair,
+    names_of_responses,
+    read_columns,
+    values_of,
 )
 from moestat.estimation.reading.table import (
     Column,
@@ -46,7 +51,6 @@ from moestat.model.constraints import named, places_of
 from moestat.model.family import Family
 from moestat.model.joint import as_likelihood, likelihood_table
 from moestat.model.likelihoods import LIKELIHOODS
-from moestat.model.members import Likelihood
 
 __all__ = [
     "check_options",
@@ -54,8 +58,6 @@ __all__ = [
     "hint_of_shares",
     "holding_constants",
     "in_units_of_inputs",
-    "named_pair",
-    "numbers_of",
     "of_two_columns",
     "read_data",
     "with_places",
@@ -162,12 +164,7 @@ def read_data(
     )
     if complete_rows is not None:
         series = {name: column.at(complete_rows) for name, column in series.items()}
-    if names:
-        law, values, labels = read_responses(
-            fitted_family if by_name else law, series["y"], classes
-        )
-        fitted_family, sizes = (law if by_name else fitted_family), {}
-    else:
+    if not names:
         if by_name:
             fitted_family = of_two_columns(fitted_family, series["y"])
         if is_by_expert(fitted_family):
@@ -176,13 +173,13 @@ def read_data(
             used_rows = as_weights(given, numbers.size) > 0.0
             fitted_family = with_range(fitted_family, numbers[used_rows])
         column = series["y"]
-        series["y"] = in_order(
-            column, named_pair(_law_of(fitted_family), column.parts) or column.parts
-        )
-        values, labels = _read_response(fitted_family, series["y"], classes)
-        sizes = {} if labels is None else {"n_classes": len(labels)}
+        pair = named_pair(law_of(fitted_family), column.parts)
+        series["y"] = in_order(column, pair or column.parts)
+    fitted_family, values, labels = _read_responses(fitted_family, series["y"], classes)
     if by_name:
-        sizes = {"n_features": len(design), **sizes}
+        sizes: dict[str, int] = {"n_features": len(design)}
+        if not names and labels is not None:
+            sizes["n_classes"] = len(labels)
         options = without_parts(options, fitted_family, len(design), inputs.features)
         options = {**with_places(options, inputs.features), **sizes}
         fitted_family = family(fitted_family, **options)
@@ -350,40 +347,16 @@ def _present(
     return ~gaps if gaps.any() else None
 
 
-def _law_of(model: Any) -> Likelihood:
-    """The likelihood of one response, of a family or by name."""
-    return model.likelihood if isinstance(model, Family) else as_likelihood(model)
-
-
-def named_pair(likelihood: Likelihood, parts: Sequence[str]) -> tuple[str, ...] | None:
-    """The order of two columns with telling names, such as successes and failures; else None."""
-    for option, pairs in PAIRS.items():
-        for names in pairs:
-            if option in likelihood.options and set(names) == set(parts):
-                return names
-    return None
-
-
-def _read_response(model: Any, column: Column, classes: Any) -> tuple[Any, Any]:
-    """Responses as fits read them, and labels of classes or None."""
-    named = not isinstance(model, Family)
-    likelihood = _law_of(model)
-    if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
-        two = "; two columns are bounds, or successes and failures, of likelihoods that have them"
-        raise ValueError(
-            f"y must have shape (n,) for {likelihood.name}, got {column.values.shape}"
-            + two * (column.values.ndim == 2 and column.values.shape[1] == 2)
-        )
-    if likelihood.support is not None:
-        ordered = "levels" in likelihood.options
-        values, labels = read_labels(column, None if named else model.n_classes, classes, ordered)
-        return values, labels
-    if classes is not None:
-        raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
-    values = column.values
-    if values.dtype.kind in "OUSiu" or likelihood.link is not None or values.ndim == 2:
-        values = numbers_of(likelihood, column)
-    return values, None
+def _read_responses(
+    model: Any, given: Column | Columns, classes: Any
+) -> tuple[Any, np.ndarray, Any]:
+    """The model with names and sizes of its responses, their values, and labels as `Data` has."""
+    law, own_names = law_of(model), given.parts if isinstance(given, Columns) else ()
+    names = names_of_responses(model, own_names)
+    columns = read_columns(law, given, names)
+    declared = given.columns if isinstance(given, Columns) else (given,)
+    model, labels = find_classes(model, labels_in(law, columns), declared, names, classes)
+    return model, values_of(law, columns, labels), classes_of(law, labels)
 
 
 def of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapping[str, Any]:
@@ -401,13 +374,6 @@ def of_two_columns(model: str | Mapping[str, Any], column: Column) -> str | Mapp
             if option in known:
                 return {**table, option: value}
     return model
-
-
-def numbers_of(likelihood: Likelihood, column: Column) -> FloatArray:
-    """Responses (n,), or bounds (n, 2) of those that may be censored."""
-    if "censored" in likelihood.options:
-        return column.numbers_or_infinite("y")
-    return column.numbers("y")
 
 
 def check_size(name: str, low: FloatArray, high: FloatArray, *, squared: bool = True) -> None:

@@ -15,10 +15,17 @@ from moestat.base.types import FloatArray, IntArray, Labels, TableLike
 from moestat.base.validate import as_weights
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import check_groups, read_groups
-from moestat.estimation.data.read import check_size, named_pair, numbers_of
+from moestat.estimation.data.read import check_size
 from moestat.estimation.reading.inputs import Inputs, read_inputs
-from moestat.estimation.reading.labels import positions_of
-from moestat.estimation.reading.responses import Columns, as_columns, in_order, values_of
+from moestat.estimation.reading.responses import (
+    Columns,
+    as_columns,
+    in_order,
+    labels_of,
+    named_pair,
+    read_columns,
+    values_of,
+)
 from moestat.estimation.reading.table import (
     Column,
     Table,
@@ -237,24 +244,20 @@ def _read_responses(
             y = formula.response_in(table, known, several)
     if y is None:
         raise ValueError("y: give the responses of the rows of X")
+    classes = None if fitted is None else fitted.classes
+    labels = labels_of(likelihood, classes, family.n_classes)
     if several:
         names = [one.name for one in likelihood.parts]
         columns = as_columns(_by_names(y, known, names), names)
-        columns.check_missing("y")
-        labels = None if fitted is None else fitted.classes
-        return values_of(likelihood, columns, labels)
+        return values_of(likelihood, read_columns(likelihood, columns, names), labels)
     column = as_column("y", y)
-    column.check_missing("y")
-    if likelihood.support is not None:
-        classes = None if fitted is None else fitted.classes
-        names = np.arange(1, family.n_classes + 1) if classes is None else classes
-        return positions_of(column, names)
     order = named_pair(likelihood, column.parts) or known
     if column.parts and len(order) == 2 and set(order) != set(column.parts):
         raise ValueError(
             f"y must have the columns of the fit, {', '.join(order)}; got {', '.join(column.parts)}"
         )
-    return numbers_of(likelihood, in_order(column, order) if len(order) == 2 else column)
+    column = in_order(column, order) if len(order) == 2 else column
+    return values_of(likelihood, read_columns(likelihood, column), labels)
 
 
 def _named(y: ArrayLike | TableLike | Column | Columns | None) -> Table | None:

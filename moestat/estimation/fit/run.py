@@ -73,7 +73,12 @@ class RunningFit:
         """A fit in standardised coordinates and over a box about the data, without starts yet."""
         solver, problem = job.chosen_solver(), job.problem(target.whole)
         job.check_target(problem, target)
-        rows, steps = problem.data, job.data.resolution
+        return cls.standardised(job, problem, solver, problem.data)
+
+    @classmethod
+    def standardised(cls, job: FitJob, problem: Problem, solver: Solver, rows: Rows) -> Self:
+        """A fit in standardised coordinates and over a box about `rows` in memory, all or some."""
+        steps = job.data.resolution
         steps = resolution_of(job.family, rows) if steps is None else steps
         job = replace(job, data=replace(job.data, resolution=steps))
         standard = prepare(problem, rows, steps, job.prior)

@@ -27,17 +27,21 @@ from moestat.estimation.data.read import (
     in_units_of_inputs,
     with_places,
 )
-from moestat.estimation.data.rounding import checked_resolution, resolution_of
+from moestat.estimation.data.rounding import checked_resolution
 from moestat.estimation.fit.batches import finish
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
 from moestat.estimation.fit.job import FitJob, check_determined, check_response, checked_starts
 from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.run import RunningFit
-from moestat.estimation.fit.standardise import Standardised, prepare
+from moestat.estimation.fit.standardise import Standardised
 from moestat.estimation.inference.misfit import misfits
 from moestat.estimation.progress import LOG, reported
-from moestat.estimation.reading.labels import read_labels
-from moestat.estimation.reading.responses import read_responses
+from moestat.estimation.reading.responses import (
+    classes_of,
+    find_classes,
+    law_of,
+    names_of_responses,
+)
 from moestat.estimation.reading.table import Column
 from moestat.estimation.results.results import MoEResults
 from moestat.estimation.results.source_rows import sample_data
@@ -45,7 +49,6 @@ from moestat.estimation.rows.block_rows import (
     BlockRows,
     Totals,
     find_labels,
-    labels_as_columns,
     rows_of_blocks,
     survey,
 )
@@ -58,7 +61,6 @@ from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.by_expert import is_by_expert, with_range
 from moestat.model.family import Family
-from moestat.model.joint import as_likelihood
 from moestat.solvers import Newton
 from moestat.solvers.driver import succeeded, until
 from moestat.solvers.problem import Problem, Rows
@@ -227,16 +229,14 @@ def fit_rows(
     prior_density = as_prior(prior, model)
     data = rows_of_blocks(blocks, known, model, labels, count)
     _check(model, known, data.sampled, prior_density, blocks.features)
-    steps = checked_resolution(model, resolution) or resolution_of(model, data.sampled)
-    standard = prepare(Problem(model, data), data.sampled, steps, prior_density)
     data_of_fit = Data(
         np.empty((0, model.n_features)),
-        data.reader.values(known.sample.at(np.arange(0)).y),
+        data.reader.values(known.sample.at(np.arange(0))),
         data.weight,
         blocks.features,
         blocks.response,
         classes,
-        resolution=steps,
+        resolution=checked_resolution(model, resolution),
     )
     if known.sample.groups is not None:
         data_of_fit = replace(
@@ -244,8 +244,9 @@ def fit_rows(
         )
     data_of_fit = replace(data_of_fit, **(extra or {}))
     job = FitJob(model, data_of_fit, prior=prior_density, by_weight=by_name and starts is None)
-    inner = standard.problem
-    running = _RunningBlocks(job, standard.original, Newton(), inner, standard)
+    running = _RunningBlocks.standardised(job, Problem(model, data), Newton(), data.sampled)
+    inner, standard = running.inner, running.standard
+    assert standard is not None
     assert isinstance(inner.data, BlockRows)
     # Start rules need rows in memory: those of the sample.
     small = Standardised(
@@ -313,28 +314,23 @@ def _surveyed(
     Between these are the labels of the classes of each response, and the same as the `Data` of a
     fit has them.
     """
-    by_name = not isinstance(model, Family)
-    likelihood = as_likelihood(model) if by_name else model.likelihood
-    n_features, classes, labels = None if by_name else model.n_features, None, ()
-    if likelihood.parts:
+    law = law_of(model)
+    n_features = model.n_features if isinstance(model, Family) else None
+    names, labels = names_of_responses(model, names), ()
+    declared = declared or [None] * max(len(names), 1)
+    if law.parts:
         if "labels" not in memory:
-            memory["labels"] = find_labels(blocks, likelihood, n_features, count)
-        columns = labels_as_columns(memory["labels"], len(likelihood.parts), declared, names)
-        likelihood, _, classes = read_responses(model if by_name else likelihood, columns, order)
-        labels, model = classes, likelihood if by_name else model
+            memory["labels"] = find_labels(blocks, law, n_features, count)
+        model, labels = find_classes(model, memory["labels"], declared, names, order)
+        law = model.likelihood if isinstance(model, Family) else model
     if "known" not in memory:
-        memory["known"] = survey(blocks, likelihood, labels, n_features, seed, count)
+        memory["known"] = survey(blocks, law, labels, n_features, seed, count)
     known: Totals = memory["known"]
-    if not likelihood.parts and known.labels:
-        column = labels_as_columns(known.labels, 1, declared).columns[0]
-        K, ordered = None if by_name else model.n_classes, "levels" in likelihood.options
-        _, classes = read_labels(column, K, order, ordered)
-        labels = (classes,)
-    elif not likelihood.parts and order is not None:
-        raise ValueError(f"classes: the {likelihood.name} likelihood has no classes")
+    if not law.parts:
+        model, labels = find_classes(model, known.labels, declared, names, order)
     if is_by_expert(model):
         model = with_range(model, np.array([known.low[-1], known.high[-1]]))
-    return model, labels, classes, known
+    return model, labels, classes_of(law, labels), known
 
 
 def _check(

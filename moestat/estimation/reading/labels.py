@@ -11,7 +11,7 @@ from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import check_kind, listed, short
 from moestat.estimation.reading.table import Column, as_column
 
-__all__ = ["NO_PART", "codes_of_labels", "plain_labels", "positions_of", "read_labels"]
+__all__ = ["NO_PART", "codes_of_labels", "order_labels", "plain_labels", "positions_of"]
 
 NO_PART = -1.0
 """The code of labels that are not given."""
@@ -51,33 +51,32 @@ def plain_labels(column: Column) -> Labels:
     return labels
 
 
-def read_labels(
-    column: Column,
+def order_labels(
+    labels: Labels,
+    column: Column | None,
     n_classes: int | None,
     classes: Sequence[object] | None = None,
     ordered: bool = False,
-) -> tuple[IntArray, Labels]:
-    """Positions of the labels, from 1, and the labels of the classes in order, the last one first.
+) -> Labels:
+    """Labels that occur, ascending, as the labels of the classes in order, the last one the last.
 
     The order is that of `classes`, else the one that the column declares, else ascending.  Of a
-    family with K classes integer labels in 1..K are these positions, whichever occur.  Words have
-    no ascending order where the classes are `ordered`: they are refused without one, and so are
+    family with K classes integer labels in 1..K are positions, whichever occur.  Words have no
+    ascending order where the classes are `ordered`: they are refused without one, and so are
     categories in an order that nobody gave them.
     """
-    labels = plain_labels(column)
-    distinct, position = np.unique(labels, return_inverse=True)
-    declared = column.levels
+    declared = None if column is None else column.levels
     if classes is not None:
         check_kind("classes", classes, "__iter__", "the labels of the classes, in order")
         declared = plain_labels(as_column("classes", list(classes)))
-        unknown = [label for label in distinct.tolist() if label not in declared.tolist()]
+        unknown = [label for label in labels.tolist() if label not in declared.tolist()]
         if unknown or len(set(declared.tolist())) < len(declared):
             raise ValueError(
                 f"classes must hold every label of y once, got {short(declared.tolist())}"
                 + (f" without {short(unknown[0])}" if unknown else "")
             )
-    elif ordered and not column.ordered and labels.dtype.kind in "US":
-        examples = ", ".join(map(repr, distinct[:5].tolist()))
+    elif ordered and labels.dtype.kind in "US" and not (column is not None and column.ordered):
+        examples = ", ".join(map(repr, labels[:5].tolist()))
         raise ValueError(
             f"y holds words, {examples}, whose order is not known; give the classes from the lowest"
             f" to the highest, classes=[...], or an ordered categorical column"
@@ -86,36 +85,34 @@ def read_labels(
         n_classes is not None
         and declared is None
         and labels.dtype.kind in "iu"
-        and 1 <= distinct.min(initial=n_classes) <= distinct.max(initial=1) <= n_classes
+        and 1 <= labels.min(initial=n_classes) <= labels.max(initial=1) <= n_classes
     ):
-        return labels.astype(np.int64), np.arange(1, n_classes + 1)
+        return np.arange(1, n_classes + 1)
     if declared is not None:
-        names = distinct.tolist()
+        names = labels.tolist()
         order = [names.index(label) for label in np.asarray(declared).tolist() if label in names]
-        position = np.argsort(order)[position]
-        distinct = distinct[order]
-    if n_classes is not None and len(distinct) != n_classes:
-        examples = listed(distinct, 5)
+        labels = labels[order]
+    if n_classes is not None and len(labels) != n_classes:
+        examples = listed(labels, 5)
         raise ValueError(
             f"y must hold the labels 1..{n_classes} or {n_classes} labels of another kind;"
-            f" got {len(distinct)} labels: {examples}"
+            f" got {len(labels)} labels: {examples}"
         )
-    if n_classes is None and len(distinct) < 2:
-        raise ValueError(f"y must hold at least two classes, got {len(distinct)}")
-    return position.astype(np.int64).reshape(-1) + 1, distinct
+    if n_classes is None and len(labels) < 2:
+        raise ValueError(f"y must hold at least two classes, got {len(labels)}")
+    return labels
 
 
-def positions_of(column: Column, classes: Labels) -> IntArray:
-    """Positions (n,), from 1, of labels in those of a fit."""
-    labels = plain_labels(column)
-    distinct, position = np.unique(labels, return_inverse=True)
-    names = np.asarray(classes).tolist()
-    unknown = [label for label in distinct.tolist() if label not in names]
-    if unknown:
+def positions_of(labels: Labels, classes: Labels) -> IntArray:
+    """Positions (n,), from 1, of labels (n,) in those of the classes."""
+    names, places, unknown = np.asarray(classes), np.zeros(labels.shape, dtype=np.int64), labels
+    if (names.dtype.kind in "US") == (labels.dtype.kind in "US"):
+        order = np.argsort(names, kind="stable")
+        places = order[np.searchsorted(names, labels, sorter=order).clip(max=len(names) - 1)]
+        unknown = labels[names[places] != labels]
+    if unknown.size:
         raise ValueError(
-            f"y has {unknown[0]!r}, which is not in the data of the fit; its classes are"
-            f" {', '.join(map(str, names))}"
+            f"y has {np.unique(unknown).tolist()[0]!r}, which is not in the data of the fit; its"
+            f" classes are {', '.join(map(str, names.tolist()))}"
         )
-    return (
-        np.array([names.index(label) for label in distinct.tolist()], dtype=np.int64)[position] + 1
-    )
+    return places + 1

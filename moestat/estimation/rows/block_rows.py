@@ -8,18 +8,15 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from moestat.base.types import FloatArray, IntArray, Labels, TableLike
+from moestat.base.types import FloatArray, IntArray, Labels
 from moestat.base.validate import as_weights, short
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
-from moestat.estimation.data.read import numbers_of
 from moestat.estimation.progress import passing
 from moestat.estimation.reading.inputs import read_inputs
-from moestat.estimation.reading.labels import plain_labels
-from moestat.estimation.reading.responses import Columns, as_columns
-from moestat.estimation.reading.table import Column, as_column
+from moestat.estimation.reading.responses import as_columns, labels_in, read_columns, values_of
+from moestat.estimation.reading.table import as_column
 from moestat.estimation.rows.blocks import Block, Blocks, GroupedBlock
 from moestat.estimation.rules import MOST_LEVELS, SAMPLED, SPARE
 from moestat.model.family import Family
@@ -36,7 +33,6 @@ __all__ = [
     "Reader",
     "Totals",
     "find_labels",
-    "labels_as_columns",
     "rows_of_blocks",
     "survey",
 ]
@@ -99,40 +95,9 @@ class ReadRows:
         return rows.smallest(SAMPLED)
 
 
-def _responses(
-    likelihood: Likelihood, given: ArrayLike | TableLike | Column | Columns
-) -> tuple[np.ndarray, ...]:
-    """Responses as columns (b,) of numbers, or of labels of classes."""
-    if likelihood.parts:
-        names = [one.name for one in likelihood.parts]
-        columns = as_columns(given, names)
-        columns.check_missing("y")
-        responses = []
-        for one, column in zip(likelihood.parts, columns.columns, strict=True):
-            try:
-                has_labels = one.likelihood.support is not None
-                responses.append(plain_labels(column) if has_labels else column.numbers("y"))
-            except ValueError as error:
-                raise ValueError(f"response {one.name!r}: {error}") from None
-        return tuple(responses)
-    column = as_column("y", given)
-    column.check_missing("y")
-    if likelihood.support is not None:
-        return (plain_labels(column),)
-    if column.values.ndim != 1 and likelihood.dtype is not np.complex128:
-        raise ValueError(f"y must have shape (n,) for {likelihood.name}, got {column.values.shape}")
-    values = numbers_of(likelihood, column)
-    return (values,) if values.ndim == 1 else tuple(map(np.ascontiguousarray, values.T))
-
-
-def _labels_in(likelihood: Likelihood, y: Sequence[np.ndarray]) -> tuple[Labels | None, ...]:
-    """Labels of the classes of each response in some rows, None of numbers."""
-    if not any(law.support is not None for law in likelihood.laws):
-        return ()
-    labels = tuple(
-        None if law.support is None else np.unique(column)
-        for law, column in zip(likelihood.laws, y, strict=True)
-    )
+def _labels_in(reader: Reader, rows: ReadRows) -> tuple[Labels | None, ...]:
+    """Labels of the classes of each response in the rows of a block, None of numbers."""
+    labels = labels_in(reader.likelihood, rows.y)
     if any(levels is not None and len(levels) > MOST_LEVELS for levels in labels):
         raise ValueError(f"y has more than {MOST_LEVELS} different labels in a block")
     return labels
@@ -150,12 +115,6 @@ def _united(
         None if a is None or b is None else np.union1d(a, b)
         for a, b in zip(one, other, strict=True)
     )
-
-
-def _positions(labels: np.ndarray, y: np.ndarray) -> IntArray:
-    """Positions, from 1, of responses among the labels of the classes."""
-    order = np.argsort(labels)
-    return order[np.searchsorted(labels, y, sorter=order)] + 1
 
 
 @dataclass(frozen=True)
@@ -195,7 +154,10 @@ class Reader:
                 f"a block must be a tuple of X, y and perhaps weights, got {short(block)}"
             )
         X = read_inputs(block[0], self.n_features, self.features).design
-        y = _responses(self.likelihood, block[1])
+        law = self.likelihood
+        names = [one.name for one in law.parts]
+        given = as_columns(block[1], names) if names else as_column("y", block[1])
+        y = read_columns(law, given, names)
         weight = block[2] if len(block) > 2 else None
         if weight is not None:
             weight = as_column("sample_weight", weight).numbers("sample_weight")
@@ -223,7 +185,7 @@ class Reader:
 
     def encode(self, rows: ReadRows) -> Rows:
         """Rows as the loops read them."""
-        response = self.likelihood.encode(self.values(rows.y), self.n_classes or 1)
+        response = self.likelihood.encode(self.values(rows), self.n_classes or 1)
         sample = arranged(self._design(rows), response, rows.weight, rows.groups)
         return sample if self.units is None else sample.convert(self.units)
 
@@ -235,23 +197,16 @@ class Reader:
         X[list(self.held)] = 0.0
         return X
 
-    def values(self, y: Sequence[np.ndarray]) -> np.ndarray:
-        """Responses as in `Data`: numbers, or positions, from 1, of the labels of classes."""
-        labels = self.labels or [None] * len(y)
-        columns = [
-            column if levels is None else _positions(levels, column)
-            for levels, column in zip(labels, y, strict=True)
-        ]
-        if self.likelihood.parts:
-            return np.column_stack(columns).astype(np.float64)
-        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+    def values(self, rows: ReadRows) -> np.ndarray:
+        """Responses as in `Data`."""
+        return values_of(self.likelihood, rows.y, self.labels)
 
     def data(self, like: Data, rows: ReadRows) -> Data:
         """Rows as `Data`, with the names of other rows of the same fit."""
         return replace(
             like,
             X=self._design(rows).T,
-            y=self.values(rows.y),
+            y=self.values(rows),
             weight=rows.weight,
             groups=rows.groups,
             group_weight=None,
@@ -308,7 +263,7 @@ class Totals:
 
 def _labels_of_block(reader: Reader, number: int, block: Block) -> tuple[Labels | None, ...]:
     """Labels of the classes in a block."""
-    return _labels_in(reader.likelihood, reader.read(block).with_weight().y)
+    return _labels_in(reader, reader.read(block).with_weight())
 
 
 def _totals_of_block(
@@ -317,10 +272,10 @@ def _totals_of_block(
     """The sums, ranges, labels and sample of one block."""
     given = reader.read(block)
     rows = given.with_weight()
-    labels = _labels_in(reader.likelihood, rows.y)
+    labels = _labels_in(reader, rows)
     columns = rows.X
     if reader.likelihood.support is None:
-        response = reader.likelihood.encode(reader.values(rows.y), 1)
+        response = reader.likelihood.encode(reader.values(rows), 1)
         columns = np.vstack([rows.X, *columns_of(response)])
     total = float(rows.weight.sum())
     mean = columns @ rows.weight / total if total else np.zeros(len(columns))
@@ -371,35 +326,6 @@ def find_labels(
     for labels in passing(blocks.map(look, threads), len(blocks), None, "labels of classes"):
         united = _united(united, labels) if united else labels
     return united
-
-
-def labels_as_columns(
-    labels: Sequence[Labels | None],
-    n_responses: int,
-    declared: Sequence[Column | None] = (),
-    names: Sequence[str] = (),
-) -> Columns:
-    """Responses (m,) in which each label of the classes occurs, with declared levels and names."""
-    length = max((len(occurring) for occurring in labels if occurring is not None), default=1)
-    columns: list[Column] = []
-    for r in range(n_responses):
-        occurring = labels[r] if labels else None
-        values = (
-            np.zeros(length)
-            if occurring is None
-            else occurring[np.arange(length).clip(max=len(occurring) - 1)]
-        )
-        column = (declared[r] if declared else None) or Column(values, np.empty(0))
-        columns.append(
-            Column(
-                values,
-                np.zeros(length, dtype=bool),
-                names[r] if names else None,
-                column.levels,
-                column.ordered,
-            )
-        )
-    return Columns(tuple(columns), bool(names))
 
 
 def survey(
