@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -12,7 +13,14 @@ from numpy.typing import ArrayLike
 from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, short
-from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
+from moestat.metrics.at_truth import at_truth
+from moestat.metrics.quadrature import (
+    NODES,
+    ORDER,
+    ResponseRule,
+    log_densities,
+    response_rules,
+)
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 
@@ -65,42 +73,52 @@ def _total_variation(p: FloatArray, q: FloatArray) -> FloatArray:
     return 0.5 * np.sum(np.abs(p - q), axis=1)
 
 
-def _log_ratio(log_p: FloatArray, log_q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The larger of two log-densities, and how much larger it is, negated."""
-    return np.maximum(log_p, log_q), -np.abs(log_p - log_q)
+@dataclass(frozen=True)
+class _Pair:
+    """Two densities at the nodes (m, q) of a rule, so that close ones do not cancel.
+
+    With p the larger of the two, they are p and ``p (1 + e)^2``.
+    """
+
+    larger: FloatArray  # p
+    e: FloatArray  # in [-1, 0]
+    first_is_larger: np.ndarray
 
 
-def _hellinger_density(
-    log_p: FloatArray, log_q: FloatArray, rule: ResponseRule, n: int
-) -> FloatArray:
-    """Hellinger distance at each of n inputs, without cancellation between close densities."""
-    top, gap = _log_ratio(log_p, log_q)
-    return np.sqrt(0.5 * rule.per_input(np.exp(top) * np.expm1(0.5 * gap) ** 2, n))
+def _pair(log_p: FloatArray, log_q: FloatArray) -> _Pair:
+    """Two densities from their logarithms."""
+    e = np.expm1(-0.5 * np.abs(log_p - log_q))
+    return _Pair(np.exp(np.maximum(log_p, log_q)), e, log_p >= log_q)
 
 
-def _total_variation_density(
-    log_p: FloatArray, log_q: FloatArray, rule: ResponseRule, n: int
-) -> FloatArray:
+def _hellinger_density(pair: _Pair, rule: ResponseRule, n: int) -> FloatArray:
+    """Hellinger distance at each of n inputs."""
+    return np.sqrt(0.5 * rule.per_input(pair.larger * pair.e**2, n))
+
+
+def _total_variation_density(pair: _Pair, rule: ResponseRule, n: int) -> FloatArray:
     """Total variation at each of n inputs."""
-    top, gap = _log_ratio(log_p, log_q)
-    difference = np.exp(top) * np.expm1(gap) * np.where(log_p < log_q, 1.0, -1.0)
+    difference = -pair.larger * pair.e * (pair.e + 2.0)
     if rule.summed:
-        return 0.5 * rule.per_input(np.abs(difference), n)
-    return 0.5 * rule.per_owner(_absolute_integrals(difference, rule.weight), n)
+        return 0.5 * rule.per_input(difference, n)
+    signed = np.where(pair.first_is_larger, difference, -difference)
+    return 0.5 * rule.per_owner(_absolute_integrals(signed, rule.weight), n)
 
 
-_UNIT_NODES = legendre.leggauss(ORDER)[0]
-_STATIONS = np.concatenate([[-1.0], _UNIT_NODES, [1.0]])
+_STATIONS = np.concatenate([[-1.0], NODES, [1.0]])
+
+
+def _padded(series: FloatArray) -> FloatArray:
+    """Legendre series (terms, ORDER) with zeros up to ORDER + 1 terms."""
+    return np.vstack([series, np.zeros((ORDER + 1 - len(series), ORDER))])
+
+
 # Legendre series of the interpolant, of its derivative and of its integral from -1, from values.
-_SERIES = np.linalg.inv(legendre.legvander(_UNIT_NODES, ORDER - 1))
-_SLOPE = legendre.legder(_SERIES)
-_INTEGRAL = legendre.legint(_SERIES, lbnd=-1.0)
-_ENDS = legendre.legvander(np.array([-1.0, 1.0]), ORDER - 1) @ _SERIES
-
-
-def _series_at(points: FloatArray, series: FloatArray) -> FloatArray:
-    """Values at points (r,) of one Legendre series each, (r, terms)."""
-    return np.einsum("rt,rt->r", legendre.legvander(points, series.shape[1] - 1), series)
+_INTERPOLANT = np.linalg.inv(legendre.legvander(NODES, ORDER - 1))
+_SERIES = _padded(_INTERPOLANT)
+_SLOPE = _padded(legendre.legder(_INTERPOLANT))
+_INTEGRAL = legendre.legint(_INTERPOLANT, lbnd=-1.0)
+_ENDS = legendre.legvander(np.array([-1.0, 1.0]), ORDER) @ _SERIES
 
 
 def _absolute_integrals(values: FloatArray, weight: FloatArray) -> FloatArray:
@@ -112,24 +130,25 @@ def _absolute_integrals(values: FloatArray, weight: FloatArray) -> FloatArray:
     """
     ends = values @ _ENDS.T
     stations = np.concatenate([ends[:, :1], values, ends[:, 1:]], axis=1)
-    signs = np.where(stations < 0.0, -1.0, 1.0)
-    total = signs[:, -1] * np.einsum("mq,mq->m", weight, values)
-    panel, station = np.nonzero(signs[:, 1:] != signs[:, :-1])
+    negative = stations < 0.0
+    total = np.where(negative[:, -1], -1.0, 1.0) * np.einsum("mq,mq->m", weight, values)
+    panel, station = np.nonzero(negative[:, 1:] != negative[:, :-1])
     if panel.size == 0:
         return total
     first, last = stations[panel, station], stations[panel, station + 1]
     low, high = _STATIONS[station], _STATIONS[station + 1]
     inside = values[panel]
+    series, slope = inside @ _SERIES.T, inside @ _SLOPE.T
     root = low + (high - low) * first / (first - last)
     for _ in range(3):
-        slope = _series_at(root, inside @ _SLOPE.T)
-        step = _series_at(root, inside @ _SERIES.T) / np.where(slope == 0.0, np.inf, slope)
+        at = legendre.legvander(root, ORDER)
+        steepness = np.einsum("rt,rt->r", at, slope)
+        step = np.einsum("rt,rt->r", at, series) / np.where(steepness == 0.0, np.inf, steepness)
         root = np.clip(root - step, low, high)
     half = 0.5 * weight[panel].sum(axis=1)
-    before = half * _series_at(root, inside @ _INTEGRAL.T)
-    return total - 2.0 * np.bincount(
-        panel, weights=signs[panel, station + 1] * before, minlength=total.size
-    )
+    before = half * np.einsum("rt,rt->r", legendre.legvander(root, ORDER), inside @ _INTEGRAL.T)
+    after = np.where(negative[panel, station + 1], -1.0, 1.0)
+    return total - 2.0 * np.bincount(panel, weights=after * before, minlength=total.size)
 
 
 def _switches(laws: Sequence[tuple[Family, FloatArray]], design: Uniform) -> FloatArray:
@@ -170,19 +189,36 @@ def _quadrature(
     if not isinstance(design, Uniform):
         nodes, weights = design.quadrature(n_features, n_nodes)
         return nodes.T, weights
-    n_panels = -(-n_nodes // _PANEL)
-    edges = np.linspace(design.low, design.high, n_panels + 1)
-    unit, mass = Uniform(0.0, 1.0).quadrature(1, _PANEL)
-    line_mass = np.tile(mass / n_panels, n_panels)
+    line, mass = _line(design.low, design.high, n_nodes)
     switches = _switches(laws, design)
     if switches.size:
-        edges = np.sort(np.concatenate([edges, switches]))
-        line_mass = np.outer(np.diff(edges) / (design.high - design.low), mass).ravel()
-    line = (edges[:-1, None] + np.diff(edges)[:, None] * unit).ravel()
+        edges = np.linspace(design.low, design.high, -(-n_nodes // _PANEL) + 1)
+        line, mass = _on_panels(np.sort(np.concatenate([edges, switches])))
+    if n_features == 1:
+        return line[:, None], mass
     grid = np.meshgrid(*[line] * n_features, indexing="ij")
-    weights = np.meshgrid(*[line_mass] * n_features, indexing="ij")
+    weights = np.meshgrid(*[mass] * n_features, indexing="ij")
     points = np.stack([axis.ravel() for axis in grid], axis=1)
     return points, np.prod([axis.ravel() for axis in weights], axis=0)
+
+
+@lru_cache(maxsize=16)
+def _line(low: float, high: float, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights (n,) on equal panels, with `n_nodes` nodes or a few more.
+
+    Every cell of a sweep asks for the same ones.
+    """
+    line, mass = _on_panels(np.linspace(low, high, -(-n_nodes // _PANEL) + 1))
+    line.flags.writeable = mass.flags.writeable = False
+    return line, mass
+
+
+def _on_panels(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights (n,) on panels between ascending edges."""
+    unit, mass = Uniform(0.0, 1.0).quadrature(1, _PANEL)
+    width = np.diff(edges)
+    line = (edges[:-1, None] + width[:, None] * unit).ravel()
+    return line, np.outer(width / (edges[-1] - edges[0]), mass).ravel()
 
 
 def check_pair(
@@ -252,15 +288,16 @@ def distances(
 
     def at(X: FloatArray, refinement: int) -> FloatArray:
         if discrete:
-            p, q = family.probabilities(theta, X), truth_family.probabilities(truth_theta, X)
+            p = family.probabilities(theta, X)
+            q = at_truth(Family.probabilities, truth_family, truth_theta, X)
             return np.stack([of_classes(p, q) for of_classes, _ in pointwise])
         inputs = np.ascontiguousarray(X.T)
         values = np.empty((len(pointwise), inputs.shape[1]))
         for chunk, rule in response_rules(laws, inputs, refinement):
             part = inputs[:, chunk]
-            log_p, log_q = (log_densities(*law, part, rule) for law in laws)
+            pair = _pair(*(log_densities(*law, part, rule) for law in laws))
             for row, (_, of_density) in zip(values, pointwise, strict=True):
-                row[chunk] = of_density(log_p, log_q, rule, part.shape[1])
+                row[chunk] = of_density(pair, rule, part.shape[1])
         return values
 
     if d not in _NODES[kind]:
@@ -452,7 +489,7 @@ def regression_error(
     size = default if n_nodes is None else _rule_size(n_nodes, d, design)
 
     def squares(X: FloatArray) -> FloatArray:
-        return (family.mean(theta, X) - truth_family.mean(truth_theta, X)) ** 2
+        return (family.mean(theta, X) - at_truth(Family.mean, truth_family, truth_theta, X)) ** 2
 
     if d not in _NODES["classes"]:
         values = squares(design.draw(size, d, np.random.default_rng(SEED)).T)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import short
+from moestat.metrics.at_truth import at_truth
 from moestat.metrics.distances import SEED, check_pair
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family
@@ -73,7 +74,7 @@ def expert_errors(
         )
     X = _support(design_of(design), family.n_features, nodes_per_input(n_nodes, 1, 2))
     gaps = _expert_responses(family, theta, X)
-    gaps -= _expert_responses(truth_family, truth_theta, X)[cells]
+    gaps -= at_truth(_expert_responses, truth_family, truth_theta, X)[cells]
     errors = np.full(true_k, -np.inf)
     np.maximum.at(errors, cells, np.max(np.abs(gaps), axis=(1, 2)))
     return np.where(np.isneginf(errors), np.nan, errors)

@@ -19,6 +19,8 @@ from moestat.model.family import Family
 
 ORDER = 12
 """Gauss-Legendre nodes per panel."""
+NODES, _MASSES = np.polynomial.legendre.leggauss(ORDER)
+"""The nodes (q,) on [-1, 1]; their weights."""
 
 _REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
 _PANEL = 3.0  # standard deviations per panel of the coarsest rule; six make just over two reaches
@@ -256,6 +258,5 @@ def _rule(low: FloatArray, high: FloatArray, step: FloatArray, n_panels: int) ->
     grid = np.stack(edges, axis=1)
     length = np.diff(grid, axis=1)
     owner, panel = np.nonzero(length > 0.0)
-    unit, mass = np.polynomial.legendre.leggauss(ORDER)
     half = 0.5 * length[owner, panel, None]
-    return ResponseRule(owner, grid[owner, panel, None] + half * (1.0 + unit), half * mass)
+    return ResponseRule(owner, grid[owner, panel, None] + half * (1.0 + NODES), half * _MASSES)

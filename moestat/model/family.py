@@ -218,6 +218,16 @@ class Family(ParameterLayout):
         Constraints of experts that it does not have are left out.
         """
         k = positive_int("n_experts", n_experts)
+        if k not in self._resized:
+            self._resized[k] = self._resize(k)
+        return self._resized[k]
+
+    @cached_property
+    def _resized(self) -> dict[int, Family]:
+        """The families of `with_experts`: a search asks for the same ones at every start."""
+        return {}
+
+    def _resize(self, k: int) -> Family:
         gate_constraints = self.gate.constraints(self.n_experts)
         remaining = [
             c for c in self.constraints if c not in gate_constraints and max(c.experts or (0,)) < k

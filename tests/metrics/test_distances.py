@@ -4,6 +4,7 @@ from scipy import integrate
 from scipy.special import erf, ndtr
 
 from moestat import Uniform, expected_information, family
+from moestat.metrics import at_truth
 from moestat.metrics.distances import Distance, _absolute_integrals, hellinger, total_variation
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.quadrature import ORDER
@@ -509,3 +510,27 @@ def test_a_family_of_censored_responses_has_the_distances_and_information_of_kno
     np.testing.assert_allclose(
         expected_information(bounds, theta), expected_information(plain, theta), rtol=1e-8
     )
+
+
+def test_what_was_compared_before_changes_nothing(pair):
+    """Values of a truth are kept: other truths, inputs and families have their own."""
+    F, theta, G, truth = pair
+    calls = [
+        (F, theta, G, truth, Uniform(0, 1)),
+        (F, theta, G, 0.5 * truth, Uniform(0, 1)),
+        (F, theta, F, 0.5 * theta, Uniform(0, 1)),
+        (F, theta, F, 0.5 * theta, Uniform(0, 2)),
+    ]
+    nearest = np.zeros(F.n_experts, dtype=np.int64)
+
+    def values():
+        return [
+            (total_variation(*call), expert_errors(*call[:4], nearest, call[4])[0])
+            for call in calls
+        ]
+
+    at_truth._kept.cache_clear()
+    first = values()
+    again = [(one[0], one[1]) for _ in range(2) for one in values()]
+    assert again == [*first, *first]
+    assert len({value for value, _ in first}) == len({error for _, error in first}) == 4

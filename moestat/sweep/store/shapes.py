@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from struct import Struct
 from typing import Any
@@ -23,7 +23,8 @@ _FLOAT = 0
 _FORMATS = {_FLOAT: "d", 1: "b", 2: "h", 4: "i", 8: "q"}
 """Formats by the number that stands in their place: a float, or the bytes of a whole number."""
 
-_quoted = json.JSONEncoder().encode
+_quoted = lru_cache(maxsize=1024)(json.JSONEncoder().encode)
+"""A key or a short text in quotation marks; the keys of all cells of a sweep are the same."""
 
 
 def pack(value: object) -> tuple[str, bytes]:
@@ -40,14 +41,14 @@ def pack(value: object) -> tuple[str, bytes]:
         return str(code)
 
     def shape(value: object) -> str:
+        if isinstance(value, float):  # most values are
+            if not math.isfinite(value):
+                raise ValueError(f"numbers must be finite, got {value}")
+            return number(_FLOAT, value)
         if isinstance(value, str):
             return _quoted(value)
         if value is None or isinstance(value, bool):
             return "null" if value is None else "true" if value else "false"
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                raise ValueError(f"numbers must be finite, got {value}")
-            return number(_FLOAT, value)
         if isinstance(value, int):
             for width in (1, 2, 4, 8):
                 if -(1 << 8 * width - 1) <= value < 1 << 8 * width - 1:

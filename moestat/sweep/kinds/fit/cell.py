@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,19 +18,55 @@ from moestat.estimation.fit.job import FitJob
 from moestat.estimation.starts import StartRule
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
-from moestat.metrics.losses import VoronoiResult, cell_errors, make_loss, voronoi_terms
+from moestat.metrics.losses import (
+    VoronoiLoss,
+    VoronoiResult,
+    cell_errors,
+    make_loss,
+    voronoi_terms,
+)
+from moestat.model.family import Family
 from moestat.model.generate import sample_weighted
 from moestat.model.measure import MixingMeasure
 from moestat.model.numbering import stored_name
-from moestat.solvers import make_solver
+from moestat.solvers import Solver, make_solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Target
-from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Curve, Spec, Truth, as_fits, loss_label
+from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Spec, Truth, as_fits, loss_label
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
 from moestat.sweep.store.record import Record, attempt, plain, settle
 
 _CACHED_ROWS = 1_000_000  # larger samples are drawn again rather than kept in memory
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all cells of a curve share: made once, since in a tiny cell it takes a tenth of it."""
+
+    family: Family  # the fitted one
+    solver: Solver
+    rules: Sequence[StartRule]
+    target: MixingMeasure
+    loss: VoronoiLoss
+    also: Mapping[str, VoronoiLoss | None]  # further losses by label, None for `REGRESSION_ERROR`
+
+
+@lru_cache(maxsize=64)
+def _shared(text: str, curve_name: str) -> _Shared:
+    spec = as_fits(parse_spec(text))
+    curve = spec.curve(curve_name)
+    return _Shared(
+        spec.fitted_family(curve),
+        make_solver(dict(curve.solver)),
+        spec.start_rules(curve),
+        spec.target(curve),
+        make_loss(curve.loss),
+        {
+            loss_label(loss): None if loss == REGRESSION_ERROR else make_loss(loss)
+            for loss in curve.also
+        },
+    )
 
 
 def run_fit(spec: Spec, cell: Cell) -> Record:
@@ -76,13 +113,12 @@ def data_of(spec: Spec, cell: Cell) -> tuple[FloatArray, np.ndarray, FloatArray]
 
 def _job(spec: Spec, cell: Cell, more: Sequence[StartRule] = ()) -> FitJob:
     """The fit of a cell: its data, solver, starts and generator."""
-    curve = spec.curve(cell.curve)
-    family = spec.fitted_family(curve)
+    of_curve = _shared(spec.text, cell.curve)
     return FitJob(
-        family,
-        Data.of(family, *data_of(spec, cell)),
-        solver=make_solver(dict(curve.solver)),
-        starts=[*spec.start_rules(curve), *more],
+        of_curve.family,
+        Data.of(of_curve.family, *data_of(spec, cell)),
+        solver=of_curve.solver,
+        starts=[*of_curve.rules, *more],
         rng=np.random.default_rng(cell.fit_seed).spawn(1)[0],
     )
 
@@ -91,14 +127,13 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
     """The estimate of `cell` and its distances from the truth, as values of a record."""
     if isinstance(results, Exception):
         raise results
-    curve = spec.curve(cell.curve)
-    truth = spec.truths[curve.truth]
-    target = spec.target(curve)
-    terms = voronoi_terms(results.measure, target, make_loss(curve.loss))
+    curve, of_curve = spec.curve(cell.curve), _shared(spec.text, cell.curve)
+    estimate, target = results.measure, of_curve.target
+    terms = voronoi_terms(estimate, target, of_curve.loss)
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
     certificate = results.certificate.as_dict()
-    apart = _distances(spec, truth, results)
+    apart = _distances(spec, spec.truths[curve.truth], results)
     return {
         "loss": float(terms.value),
         "log_likelihood": float(results.llf),
@@ -111,8 +146,13 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
             "empty_cells": int(terms.empty_cells),
             "coverage": plain(terms.coverage),
             **apart,
-            "also": _further_losses(curve, results, target, apart),
-            "cells": _cells(spec, spec.scored(curve), results, target, terms),
+            "also": {
+                label: apart["regression_error"]
+                if loss is None
+                else plain(voronoi_terms(estimate, target, loss).value)
+                for label, loss in of_curve.also.items()
+            },
+            "cells": _cells(spec, spec.scored(curve), results, estimate, target, terms),
         },
         "certificate": plain(certificate) | {"active": [*map(stored_name, certificate["active"])]},
     }
@@ -143,21 +183,13 @@ def _distances(spec: Spec, truth: Truth, results: Fitted) -> dict[str, object]:
     return values
 
 
-def _further_losses(
-    curve: Curve, results: Fitted, target: MixingMeasure, apart: Mapping[str, object]
-) -> dict[str, object]:
-    """Value of each further loss of the curve, by its label."""
-
-    def value(loss: str | Mapping[str, object]) -> object:
-        if loss == REGRESSION_ERROR:
-            return apart["regression_error"]
-        return plain(voronoi_terms(results.measure, target, make_loss(loss)).value)
-
-    return {loss_label(loss): value(loss) for loss in curve.also}
-
-
 def _cells(
-    spec: Spec, truth: Truth, results: Fitted, target: MixingMeasure, terms: VoronoiResult
+    spec: Spec,
+    truth: Truth,
+    results: Fitted,
+    estimate: MixingMeasure,
+    target: MixingMeasure,
+    terms: VoronoiResult,
 ) -> list[dict[str, object]]:
     """One entry per true atom: the size of its cell and its errors, None where there are none."""
     experts = expert_errors(
@@ -170,7 +202,5 @@ def _cells(
             "errors": plain(cell.errors),
             "expert_error": plain(expert),
         }
-        for cell, expert in zip(
-            cell_errors(results.measure, target, terms), experts.tolist(), strict=True
-        )
+        for cell, expert in zip(cell_errors(estimate, target, terms), experts.tolist(), strict=True)
     ]
