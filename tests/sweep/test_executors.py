@@ -1,4 +1,5 @@
 import functools
+import gc
 import os
 import time
 
@@ -13,6 +14,10 @@ from tests.sweep.cells import exact_rate, stored_numbers
 def describe(task):
     """What a worker sees: the task, its process and its thread settings."""
     return task, os.getpid(), os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+def count_frozen(task):
+    return gc.get_freeze_count()
 
 
 def deadly(folder, task):
@@ -50,6 +55,13 @@ def test_process_runs_everything_elsewhere_on_one_thread(monkeypatch):
     assert os.getpid() not in {process for _, process, _ in results}
     assert {threads for *_, threads in results} == {"1"}
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
+
+
+def test_the_collector_of_a_worker_passes_over_what_the_first_task_loaded():
+    before = gc.get_freeze_count()
+    frozen = list(EXECUTORS["process"].run(count_frozen, range(3), 1))
+    assert frozen[0] < 1000 < frozen[1] == frozen[2]
+    assert gc.get_freeze_count() == before  # not in the caller's process
 
 
 @pytest.mark.thorough

@@ -7,6 +7,7 @@ closes, because the coordinator stopped or was killed, they exit at once.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache, partial
 from itertools import islice
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -73,6 +75,7 @@ def run(
     right one; it gets two more tries and is then reported as `Lost`.
     """
     waiting, suspects = _Queue(tasks), _Queue[T](())
+    compute = partial(_compute, function)
     deaths: Counter[T] = Counter()
     while waiting or suspects:
         pool, running = _Pool(workers), dict[Future[R], T]()
@@ -80,7 +83,7 @@ def run(
         try:
             pool.check()
             for queue, width in ((suspects, 1), (waiting, workers * _QUEUED_PER_WORKER)):
-                yield from _drain(pool, function, queue, width, running)
+                yield from _drain(pool, compute, queue, width, running)
             finished = True
         except BrokenProcessPool:
             for task in running.values():
@@ -130,6 +133,23 @@ def _drain(
             result = future.result()
             del running[future]
             yield result
+
+
+def _compute(function: Callable[[T], R], task: T) -> R:
+    """What a worker does with a task."""
+    result = function(task)
+    _settle()
+    return result
+
+
+@cache
+def _settle() -> None:
+    """Take what the first task has loaded from the objects that garbage collection looks at.
+
+    They stay as long as the worker, and visiting them takes a tenth of the time of small cells.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _watch(watched: Connection) -> None:
