@@ -13,6 +13,7 @@ from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.search.maximum import MaximumStarts, _coarsest, _log_odds_to, _Smaller
+from moestat.estimation.search.runs import run_each
 from moestat.estimation.starts import GivenStarts, TruthStarts
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Objective, Request
@@ -81,6 +82,16 @@ def test_nodes_stand_for_the_rows_of_classes(n, rows):
         for each in (coarse, problem)
     ]
     assert heights[0] == pytest.approx(heights[1], abs=0.01)
+
+
+def test_runs_end_in_the_order_of_their_starts_as_each_does_alone(smaller):
+    rng = np.random.default_rng(0)
+    starts = np.array([smaller.split(rng) for _ in range(5)])
+    together = run_each(smaller.problem, starts, 50, 1)
+    alone = [run_each(smaller.problem, start[None], 50, 1)[0] for start in starts]
+    assert [run.height for run in together] == [run.height for run in alone]
+    assert all(np.array_equal(a.theta, b.theta) for a, b in zip(together, alone, strict=True))
+    assert len({run.height for run in together}) > 1
 
 
 def test_flat_directions_have_the_least_curvature(smaller):

@@ -28,7 +28,7 @@ from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
 from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.higher import expected_distinct
-from moestat.estimation.search.runs import RunEnd, group_by_height, run_starts
+from moestat.estimation.search.runs import RunEnd, group_by_height, run_each, run_starts
 from moestat.estimation.starts import (
     RandomStarts,
     SplitStarts,
@@ -220,7 +220,7 @@ class MaximumStarts:
 
     def _climb(self, problem: Problem, points: FloatArray) -> list[RunEnd]:
         """The converged runs from points (m, P), in their order."""
-        return [run_starts(problem, point[None], NEWTON_STEPS, self.threads)[0] for point in points]
+        return run_each(problem, points, NEWTON_STEPS, self.threads)
 
     def draw_others(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starts (count, P) that are not near the truth, of all kinds in turn."""

@@ -84,6 +84,17 @@ def run_starts(
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """The ends of climbs from points (m, P), after at most `steps` steps, best first."""
+    return sorted(run_each(problem, points, steps, threads, tolerance), key=lambda run: -run.height)
+
+
+def run_each(
+    problem: Problem,
+    points: FloatArray,
+    steps: int,
+    threads: int | None,
+    tolerance: float = RUN_TOLERANCE,
+) -> list[RunEnd]:
+    """The ends of climbs from points (m, P), after at most `steps` steps, in their order."""
     starts = into_box(problem.family, points)
     # The starts were found on other rows, so a climb on previews would not improve them.
     known = replace(problem, seen=problem.data.size)
@@ -96,7 +107,7 @@ def run_starts(
         for (theta, height), ok in zip(ends, sound, strict=True)
     ]
     keep(judged, steps, problem.data.size)
-    return sorted(judged, key=lambda run: -run.height)
+    return judged
 
 
 def some_rows(problem: Problem, rng: np.random.Generator, n_rows: int) -> Problem:
