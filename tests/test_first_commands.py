@@ -1,4 +1,4 @@
-"""What an engineer and a contributor type in their first hour, and what they get."""
+"""What four kinds of people type in their first hour, and what they get."""
 
 from __future__ import annotations
 
@@ -10,44 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_readme import run
+from tests.typed import RESULT, ROLES, answer, row_of
 
 ROOT = Path(__file__).parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 
-# As typed, in turn, with a part of what is printed or of the message.
-ENGINEER = [
-    ("import torch\nfrom moestat.networks.smoe import *", ""),
-    (
-        "SMoE(d_model=64, n_experts=8, hidden=128, num_experts_per_tok=2)",
-        "num_experts_per_tok: write top_k",
-    ),
-    ("SMoE(hidden_size=64, num_local_experts=8)", "hidden_size: write d_model"),
-    ("SMoE(n_experts=8)", "d_model is missing"),
-    (
-        "layer = SMoE(d_model=64, n_experts=8, hidden=128, top_k=2, balance=0.01, gated=True)\n"
-        "print(tuple(layer(torch.randn(2, 5, 64)).shape))",
-        "(2, 5, 64)",
-    ),
-    ("print(layer.last)", "Pass(10 rows, 8 experts, top_k=2, load"),
-    ("print(auxiliary_loss(layer).item() > 0)", "True"),
-    ("print(SMoE(d_model=64, n_experts=8, router='bias-balanced').router)", "BiasBalancedRouter"),
-    ("print(SMoE(d_model=64, n_experts=8, router='expert-choice').router)", "ExpertChoiceRouter"),
-    ("SMoE(d_model=64, n_experts=8, router='expert choice')", "did you mean 'expert-choice'"),
-    ("print(SMoE(d_model=64, n_experts=8, norm_topk_prob=False).norm_topk_prob)", "False"),
-    ("upcycle(torch.nn.Linear(4, 4), n_experts=4)", "gate_proj, up_proj, down_proj"),
-]
 
-
-def test_what_an_engineer_types():
-    pytest.importorskip("torch")
+@pytest.mark.parametrize("role", ROLES)
+def test_what_people_type_gives_what_they_need(role, monkeypatch):
+    if role == "engineer":
+        pytest.importorskip("torch")
+    monkeypatch.chdir(ROOT)
     names: dict = {}
-    for code, expected in ENGINEER:
-        try:
-            told = run(names, code)
-        except ValueError as error:
-            told = str(error)
-        assert expected in told, f"{code}\n{told}"
+    for line in ROLES[role]:
+        told = answer(names, line.code)
+        assert line.expected in told, f"{line.code}\n{told}"
+        assert line.expected or not told, f"{line.code}\n{told}"
+
+
+def test_every_line_is_in_the_table():
+    table = RESULT.read_text(encoding="utf-8")
+    for lines in ROLES.values():
+        for line in lines:
+            assert not line.topic or row_of(line) in table, "run python -m tests.typed"
 
 
 def commands(text: str) -> list[str]:
@@ -58,6 +43,7 @@ def commands(text: str) -> list[str]:
     ]
 
 
+@pytest.mark.thorough  # collects the tests in a process of its own
 def test_the_loop_of_a_contributor_takes_every_cell_of_a_member():
     """The second command of the page, with the name of a member."""
     typed = commands(CONTRIBUTING)[1]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 import pandas as pd
@@ -19,6 +22,13 @@ OLD_NAMES = {
     **{"Conf. Int. Low": "conf_low", "Conf. Int. Upp.": "conf_high"},
 }
 """Present names of the columns of version 0.2."""
+
+_NAMING = {
+    **{"sort_values": "by", "groupby": "by", "set_index": "keys", "drop": "columns"},
+    **{"rename": "columns", "dropna": "subset", "drop_duplicates": "subset"},
+    **{"agg": "func", "pop": "item"},
+}
+"""Methods of a data frame with the argument that names columns."""
 
 
 def _present_labels(key: Any, index: pd.Index) -> Any:
@@ -37,6 +47,15 @@ def _present_labels(key: Any, index: pd.Index) -> Any:
     present = dict(zip(words, new, strict=True))
     found = [present.get(label, label) if isinstance(label, str) else label for label in labels]
     return found if isinstance(key, list) else found[0]
+
+
+def _present_name(name: Any, columns: pd.Index) -> Any:
+    """The present name of a column; anything else as it is."""
+    new = OLD_NAMES.get(name) if isinstance(name, str) else None
+    if new is None or name in columns or new not in columns:
+        return name
+    warn_of_old_name(f"the column {name!r}", repr(new))
+    return new
 
 
 class _Located:
@@ -84,7 +103,7 @@ class EstimateSeries(pd.Series):  # pyright: ignore[reportMissingTypeArgument]
         return EstimateSeries
 
     def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(_present_labels(key, self.index))
+        return super().__getitem__(_present_name(_present_labels(key, self.index), self.index))
 
     @property
     def loc(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -93,6 +112,21 @@ class EstimateSeries(pd.Series):  # pyright: ignore[reportMissingTypeArgument]
 
     def _present(self, name: Any) -> Any:
         return name
+
+
+def _by_present_names(method: str, argument: str) -> Callable[..., Any]:
+    """A method of a data frame whose argument may have older names."""
+    whole = getattr(pd.DataFrame, method)
+    arguments = signature(whole)
+
+    @wraps(whole)
+    def named(self: EstimateTable, *given: Any, **options: Any) -> Any:
+        call = arguments.bind(self, *given, **options)
+        if argument in call.arguments:
+            call.arguments[argument] = self._present(call.arguments[argument])
+        return whole(*call.args, **call.kwargs)
+
+    return named
 
 
 class EstimateTable(pd.DataFrame):
@@ -112,6 +146,13 @@ class EstimateTable(pd.DataFrame):
     def _constructor(self) -> type[EstimateTable]:
         return EstimateTable
 
+    @property
+    def _constructor_sliced(self) -> type[EstimateSeries]:
+        return EstimateSeries
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(self._present(key))
+
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(self._present(key))
 
@@ -119,6 +160,11 @@ class EstimateTable(pd.DataFrame):
     def loc(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Rows and columns by label, as ``DataFrame.loc``."""
         return _Located(self, super().loc)
+
+    @property
+    def at(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """One value by labels, as ``DataFrame.at``."""
+        return _Located(self, super().at)
 
     def __getattr__(self, name: str) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         if name in OLD_NAMES and self._present(name) != name:
@@ -133,12 +179,13 @@ class EstimateTable(pd.DataFrame):
         return super().query(expr, **options)
 
     def _present(self, name: Any) -> Any:
-        """The present name of a column, or the names of a list of columns."""
+        """The present name of a column, or the names of a list, or of the keys of a mapping."""
         if isinstance(name, list):
             name = [self._present(each) for each in name if not isinstance(each, list)]
-        name = _present_labels(name, self.columns)
-        new = OLD_NAMES.get(name) if isinstance(name, str) else None
-        if new is None or name in self.columns or new not in self.columns:
-            return name
-        warn_of_old_name(f"the column {name!r}", repr(new))
-        return new
+        elif isinstance(name, dict):
+            return {self._present(each): value for each, value in name.items()}
+        return _present_name(_present_labels(name, self.columns), self.columns)
+
+
+for _method, _argument in _NAMING.items():
+    setattr(EstimateTable, _method, _by_present_names(_method, _argument))

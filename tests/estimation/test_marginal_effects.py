@@ -154,3 +154,37 @@ def test_ratios_of_a_gate_stand_beside_one_expert_without_them(fit, table):
     for fits in ([one, other], [one]):
         with pytest.raises(ValueError, match="no coefficient of this model is on a log"):
             moestat.compare(fits, exponentiate=True)
+
+
+@pytest.fixture(scope="module")
+def of_file(table, tmp_path_factory):
+    pytest.importorskip("pyarrow")
+    path = tmp_path_factory.mktemp("effects") / "table.parquet"
+    table.to_parquet(path, row_group_size=100)
+    return path, moestat.fit_formula(FORMULA, path, rng=0, weights="w")
+
+
+def test_effects_of_a_fit_to_a_file_at_new_rows_are_those_of_the_fit_in_memory(fit, table, of_file):
+    _, other = of_file
+    for new in (table, table[:1], table[table["s"] == "p"]):
+        for asked in ({}, {"which": "experts"}, {"by": "s"}, {"at": {"z": [0.0, 1.0]}}):
+            one, two = (each.get_margeff(newdata=new, **asked) for each in (fit, other))
+            assert one.names == two.names
+            np.testing.assert_allclose(one.effect, two.effect, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(one.sd, two.sd, rtol=1e-4, atol=1e-6)
+        settings = {"x": 0.0, "s": "n"}, {"x": 1.0, "s": "p"}
+        one, two = (each.comparisons(*settings, newdata=new) for each in (fit, other))
+        np.testing.assert_allclose([one.effect, one.sd], [two.effect, two.sd], rtol=1e-4)
+
+
+@pytest.mark.parametrize("ask", ["get_margeff", "comparisons"])
+def test_a_fit_to_a_file_names_the_rows_that_effects_need(ask, fit, of_file):
+    path, other = of_file
+    settings = () if ask == "get_margeff" else ({"x": 0.0}, {"x": 1.0})
+    with pytest.raises(ValueError, match=r"give newdata=, a table .*, or use result\.at_sample"):
+        getattr(other, ask)(*settings)
+    with pytest.raises(ValueError, match=r"give newdata=, a table of rows to average over$"):
+        getattr(other.at_sample(), ask)(*settings)  # levels of s are no columns of its own
+    for each in (fit, other):
+        with pytest.raises(ValueError, match="reads a table in memory"):
+            getattr(each, ask)(*settings, newdata=path)

@@ -175,6 +175,31 @@ def test_old_columns_are_read_for_one_release(fit):
         table.nothing  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda t, p, e: t.sort_values(p),
+        lambda t, p, e: t.sort_values(by=[e, p], ascending=False),
+        lambda t, p, e: t.set_index(p),
+        lambda t, p, e: t.groupby(p).size(),
+        lambda t, p, e: t.drop(columns=[p]),
+        lambda t, p, e: t.rename(columns={p: "probability"}),
+        lambda t, p, e: t.dropna(subset=p),
+        lambda t, p, e: t.drop_duplicates(p),
+        lambda t, p, e: t.agg({p: "min", e: "max"}),
+        lambda t, p, e: t.pop(p),
+        lambda t, p, e: t.nlargest(2, e),
+        lambda t, p, e: pd.Series([p in t, t.at[1, p], t.iloc[1][p], t.get(e)[1]]),
+        lambda t, p, e: t.apply(lambda row: row[e] - row[p], axis=1),
+    ],
+)
+def test_methods_of_tables_take_old_columns(fit, ask):
+    present = ask(fit.tidy().copy(), "p_value", "estimate")
+    with pytest.warns(FutureWarning, match="old name"):
+        old = ask(fit.tidy().copy(), "pvalue", "coef")
+    assert old.equals(present)
+
+
 def test_slips_are_told_in_words_of_the_user(d):
     with pytest.raises(ValueError, match=r"formula and data are swapped"):
         moestat.fit_formula(d, "y ~ x", **ONE)

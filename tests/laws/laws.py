@@ -144,11 +144,23 @@ def permutations_of_rows_and_columns(case: Case) -> Iterator[Cell]:
         yield compared(question, one if whole else one[order], other)
 
 
+def _has_key_of_points(axes: Any) -> bool:
+    """Whether the legend has all colours of the points, if there are several."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.colors import to_hex
+
+    points = [each for each in axes.collections if isinstance(each, PathCollection)]
+    seen = {to_hex(colour) for each in points for colour in each.get_facecolors()}
+    legend = axes.get_legend()
+    keys = [] if legend is None else legend.legend_handles
+    return len(seen) < 2 or seen <= {to_hex(key.get_color()) for key in keys}
+
+
 @law
 def an_answer_or_one_sentence(case: Case) -> Iterator[Cell]:
     """Every question has an answer or is refused in one sentence; data stay as they were.
 
-    The answer of a plot is axes, or an array of axes.
+    The answer of a plot is axes, or an array of axes, with a key of the colours of its points.
     """
     import matplotlib.pyplot as plt
 
@@ -160,6 +172,8 @@ def an_answer_or_one_sentence(case: Case) -> Iterator[Cell]:
             drawn = isinstance(answer, plt.Axes | np.ndarray) and np.size(answer) > 0
             drawn &= all(isinstance(axes, plt.Axes) for axes in np.ravel(answer))
             foreign = None if drawn else f"{type(answer).__name__} in place of axes"
+            if drawn and not all(map(_has_key_of_points, np.ravel(answer))):
+                foreign = "points of several colours without a key"
         yield Cell(
             question, FAILS if foreign else REFUSED if refusal else HOLDS, foreign or refusal or ""
         )

@@ -23,6 +23,7 @@ from moestat.estimation.fit.delta import (
 )
 from moestat.estimation.inference.constraints import equations, linear_constraints
 from moestat.estimation.reading.table import as_table
+from moestat.estimation.rows.sources import as_source
 from moestat.solvers.rules import DIFFERENCE_STEP
 
 if TYPE_CHECKING:
@@ -103,6 +104,15 @@ def t_test(result: Fitted, constraints: str) -> Effects:
 
 
 @dataclass(frozen=True)
+class Known:
+    """Rows that say what typical values of variables, and their ranges, are."""
+
+    variables: Variables
+    weight: FloatArray  # (n,)
+    of_fit: bool  # False if they are the new rows
+
+
+@dataclass(frozen=True)
 class Rows:
     """The rows that effects are averaged over: those of the fit, or new ones, with changes."""
 
@@ -123,13 +133,12 @@ def marginal_effects(
 ) -> Effects:
     """Average effects of inputs on predictions, see `MoEResults.get_margeff`."""
     quantity, labels = _quantity(result, which)
-    of_fit = Variables.of(result.rows)
-    of_fit.check_unbound("get_margeff")
-    chosen = _chosen(result, of_fit, variables)
+    known = _known(result, "get_margeff", newdata)
+    chosen = _chosen(result, known.variables, variables)
     found = _Found(result, quantity, labels)
     read = np.setdiff1d(np.arange(result.family.n_params), result.family.hidden_positions)
-    for rows in _settings(result, of_fit, newdata, at, by):
-        for term, contrast, sides, width in _changes(rows.variables, of_fit, chosen, dummy):
+    for rows in _settings(result, known, newdata, at, by):
+        for term, contrast, sides, width in _changes(rows.variables, known, chosen, dummy):
             low, high = (found.averages(X, rows.weight / width) for X in sides)
             slope = high[1] - low[1]
             if variables is None and not slope[read].any():
@@ -150,8 +159,8 @@ def comparisons(
 ) -> Effects:
     """Differences, or ratios, of average predictions, see `MoEResults.comparisons`."""
     quantity, labels = _quantity(result, which)
-    of_fit = Variables.of(result.rows)
-    of_fit.check_unbound("comparisons")
+    known = _known(result, "comparisons", newdata)
+    of_fit = known.variables
     for name, setting in (("first", first), ("second", second)):
         if not isinstance(setting, Mapping) or not setting:
             raise ValueError(
@@ -163,7 +172,7 @@ def comparisons(
     if max(len(first), len(second)) > 1:
         words = [f"({each})" for each in words]
     key: dict[str, object] = {"contrast": (" / " if ratio else " - ").join(words)}
-    for rows in _settings(result, of_fit, newdata, None, by):
+    for rows in _settings(result, known, newdata, None, by):
         each = [
             rows.variables.with_values(of_fit.checked(setting, name))
             for name, setting in (("first", first), ("second", second))
@@ -268,16 +277,34 @@ def _chosen(result: Fitted, variables: Variables, names: Sequence[str] | None) -
     return [names] if isinstance(names, str) else [*names]
 
 
-def _settings(result: Fitted, of_fit: Variables, newdata: Any, at: Any, by: Any) -> Iterator[Rows]:
+def _known(result: Fitted, what: str, newdata: Any) -> Known:
+    """The rows of the fit, or, where their variables are not in memory, the new rows."""
+    if newdata is not None and as_source(newdata) is not None:
+        raise ValueError(f"newdata: {what} reads a table in memory, got {short(newdata)}")
+    if result.has_rows:
+        variables = Variables.of(result.rows)
+        if not variables.bound:
+            return Known(variables, result.weight, True)
+    if newdata is None or result.data is None:
+        raise ValueError(
+            f"{what}: the variables of the rows of the fit are not in memory; give newdata=, a"
+            " table of rows to average over"
+            + ("" if result.has_rows or result.source is None else ", or use result.at_sample()")
+        )
+    variables = _of_new(result, newdata)
+    return Known(variables, np.ones(len(next(iter(variables.values.values())))), False)
+
+
+def _settings(result: Fitted, known: Known, newdata: Any, at: Any, by: Any) -> Iterator[Rows]:
     """The rows to average over, once for each combination of values in `at`."""
-    variables, weight = of_fit, result.weight
+    variables, weight, of_fit = known.variables, known.weight, known.variables
     if newdata is not None:
         variables, weight = _of_new(result, newdata), None
     if isinstance(at, str):
         if at != "mean" or by is not None:
             what = "and by= needs rows" if by is not None else f"got {short(at)}"
             raise ValueError(f"at must be values of variables by name, or 'mean'; {what}")
-        typical = of_fit.typical(result.weight)
+        typical = of_fit.typical(known.weight)
         variables, weight, at = variables.one_row(typical), None, None
     n = len(next(iter(variables.values.values())))
     share = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -300,8 +327,10 @@ def _settings(result: Fitted, of_fit: Variables, newdata: Any, at: Any, by: Any)
 
 def _of_new(result: Fitted, newdata: Any) -> Variables:
     """The variables of new rows."""
-    data, formula = result.rows, result.rows.formula
-    if formula is None or not data.columns:
+    data = result.data
+    assert data is not None  # `_known` has refused results without names of the variables
+    formula = data.formula
+    if formula is None:
         return Variables.of(replace(data, X=result._inputs(newdata).matrix, columns=()))
     table = as_table("newdata", newdata)
     if table is None or not table.named:
@@ -340,19 +369,22 @@ def _column(result: Fitted, variables: Variables, newdata: Any, name: str) -> np
 
 
 def _changes(
-    variables: Variables, of_fit: Variables, names: Sequence[str], dummy: bool
+    variables: Variables, known: Known, names: Sequence[str], dummy: bool
 ) -> Iterator[tuple[str, dict[str, object], list[FloatArray], FloatArray]]:
     """Changes of variables: term, contrast, inputs (n, d) before and after, and widths (n, 1)."""
     for name in names:
-        levels, values, known = of_fit.levels[name], variables.values[name], of_fit.values[name]
-        one = np.ones((len(values), 1))
-        if levels is None and np.ptp(known) == 0.0:
+        levels, values = known.variables.levels[name], variables.values[name]
+        those, one = known.variables.values[name], np.ones((len(values), 1))
+        constant = levels is None and np.ptp(those) == 0.0
+        if constant and known.of_fit:
             continue
-        if levels is None and dummy and np.isin(known, (0.0, 1.0)).all():
+        if levels is None and dummy and np.isin(those, (0.0, 1.0)).all():
             yield name, {}, [variables.changed(name, side) for side in (0, 1)], one
         elif levels is None:
-            half = DIFFERENCE_STEP * float(np.std(known) or 1.0)
-            low, high = min(known.min(), values.min()), max(known.max(), values.max())
+            half = DIFFERENCE_STEP * float(np.std(those) or 1.0)
+            low, high = min(those.min(), values.min()), max(those.max(), values.max())
+            if constant:
+                low, high = -np.inf, np.inf
             # Splines are defined only between the smallest and the largest value.
             ends = [np.clip(values + side, low, high) for side in (-half, half)]
             sides = [variables.changed(name, end) for end in ends]

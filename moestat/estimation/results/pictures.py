@@ -119,9 +119,10 @@ class Pictures(Criteria):
             axes.set(ylabel="probability", ylim=(0, 1))
             _add_legend(axes)
         else:
-            experts = self._most_probable() if not family.is_regression else 0
-            colours = np.array([f"C{i % 10}" for i in range(family.n_experts)])
-            axes.scatter(line.rows, self._heights(), s=6, c=colours[experts], alpha=0.4)
+            colours: Any = "0.5"  # rows of a regression function belong to no expert
+            if not family.is_regression:
+                colours = [f"C{i % 10}" for i in self._most_probable()]
+            axes.scatter(line.rows, self._heights(), s=6, c=colours, alpha=0.4)
             self._mark_bounds(axes, line.rows)
             mean = _mean(lambda X: family.mean(self.theta, X), line)
             keys = axes.plot(line.x, mean, color="black", label="conditional mean")
@@ -395,7 +396,7 @@ class Pictures(Criteria):
         axes.set_ylabel(self._response_name())
         line.label(axes)
         axes.set_title(f"mean uncertainty {np.average(doubt, weights=self.weight):.3f}", size=10)
-        _add_legend(axes, handles=self._keys())
+        _add_legend(axes, handles=self._keys(marker="o", linestyle="none", alpha=0.5))
         return axes
 
     @door(ax="Axes | None")
@@ -487,12 +488,12 @@ class Pictures(Criteria):
             raise ValueError(f"ax must hold {count} axes, got shape {axes.shape}")
         return axes
 
-    def _keys(self) -> list[Line2D]:
-        """One entry of a legend for each expert."""
+    def _keys(self, **style: Any) -> list[Line2D]:
+        """One entry of a legend for each expert, a line or in another style."""
         from matplotlib.lines import Line2D
 
         names = enumerate(self.experts.each)
-        return [Line2D([], [], color=f"C{i % 10}", label=name) for i, name in names]
+        return [Line2D([], [], color=f"C{i % 10}", label=name, **style) for i, name in names]
 
     def picture(self) -> bytes:
         """The picture of `plot` as PNG, drawn without pyplot.
