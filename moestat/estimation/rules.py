@@ -84,13 +84,14 @@ class ModeRules(NamedTuple):
     a call may take is a choice; no benchmark gives its best value."""
     first: int = 12
     """Number of starts that are drawn and run at once at the beginning: with the default risk
-    fewer, all of which reach one mode, do not end a search.  With one batch for each expert at
-    once, and a third covariate, 12 to 15% of the time are saved, and calls on problems that nobody
-    had used miss the highest mode in silence six times as often (`benchmarks/modes.py`)."""
+    fewer, all of which reach one mode, do not end a search.  Of 175 calls on problems that nobody
+    had used, 14 missed a higher mode in silence with one batch for each expert at once and a third
+    covariate, and 3 of 168 with this rule, at 1.12 to 1.15 times the time."""
     risk: float = 0.05
-    """Largest accepted probability of a higher mode.  Of 318 searches with as many experts as the
-    truth 3 then end lower in silence, of 114 with another number 4; with .08, in .8 of the time, 8
-    and 5 (`benchmarks/modes.py`)."""
+    """Largest accepted probability of a higher mode.  Of calls on problems that nobody had used 3
+    of 290 with as many experts as the truth miss a higher mode in silence, and 11 of 106 with
+    another number; smaller risks and other covariates hardly change this on those of the fit
+    (`benchmarks/modes.py`)."""
     coefficients: tuple[float, float, float] = (-0.331, -0.873, -0.430)
     """Coefficients of the probability of a higher mode: of 1, of ln(hits + 1/2), where hits is the
     number of starts that reached the best mode, and of ln(1 + rounds), where rounds is the number
