@@ -5,13 +5,22 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from numbers import Real
 
+from moestat.base.validate import short
 from moestat.model.designs import Uniform
 
-__all__ = ["INPUTS", "reporter"]
+__all__ = ["INPUTS", "at_least_zero", "reporter"]
 
 INPUTS = Uniform(-2.0, 2.0)
 """Inputs of both signs, so that |x| and x are different functions."""
+
+
+def at_least_zero(name: str, value: object) -> float:
+    """A number of seconds, which may be infinite."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0.0:
+        raise ValueError(f"{name} must be a number >= 0, got {short(value)}")
+    return float(value)
 
 
 def reporter(progress: bool | Callable[[str], None] | None, name: str) -> Callable[[str], None]:
@@ -27,6 +36,10 @@ def reporter(progress: bool | Callable[[str], None] | None, name: str) -> Callab
     """
     if callable(progress):
         return progress
+    if progress is not None and not isinstance(progress, bool):
+        raise ValueError(
+            f"progress must be True, False, None or a function of a text, got {short(progress)}"
+        )
     wanted = sys.stderr.isatty() if progress is None else progress
     began = time.monotonic()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -19,11 +20,12 @@ from moestat.model.members import Channel, Gate, Units
 from moestat.theory.exponents._cells import first_order, second_order
 from moestat.theory.exponents._distance import _packed, hellinger_to
 from moestat.theory.exponents._family import rows_needed
+from moestat.theory.exponents._jumps import find_jumps
 from moestat.theory.exponents._orders import nodes_apart
 from moestat.theory.exponents._point import Point, draw_samples
 from moestat.theory.exponents._search import Ladder, climb_down, pinned_atom, spread
 from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, to_floats
-from moestat.theory.exponents._strata import exponents_by_derivatives
+from moestat.theory.exponents._strata import _candidates, exponents_by_derivatives
 from moestat.theory.exponents._work import LADDER, exponent_of, search_point
 from moestat.theory.exponents.certificates import certificates_of
 
@@ -180,6 +182,196 @@ def test_certificates_hold_and_a_changed_one_does_not(tmp_path):
     assert all(code != 0 for code in runs[4:])
 
 
+@pytest.fixture(scope="module")
+def checker():
+    """The functions of the program that checks certificates."""
+    return runpy.run_path(str(CHECKER))
+
+
+def drawn(likelihood, seed=0, **options):
+    """A family with a truth of two decimals."""
+    family = moestat.family(likelihood, **options)
+    blocks = family.unpack(family.typical(rng=seed))
+    return family, {name: np.round(block, 2) for name, block in blocks.items()}
+
+
+GELU = {"name": "activation", "activation": "gelu", "weighted": False}
+TANH = {"name": "activation", "activation": "tanh", "weighted": False}
+TOP = {"name": "softmax-top", "active": 2}
+TWO_OF_THREE = {
+    "beta0": [0.4, 0.2, 0],
+    "beta1": [1.3, -1, 0],
+    "a": [2, -1.5, 0.3],
+    "b": [1, -0.4, 0],
+    "nu": [0.25, 0.16, 0.3],
+}
+"""Experts under `TOP`, with two borders among the inputs."""
+KINDS = {
+    "the error function": (drawn("gaussian", gate="softmax", expert=GELU, n_experts=2), 3),
+    "two inputs": (drawn("gaussian", gate="softmax", n_experts=2, n_features=2), 2),
+    "products of inputs": (
+        drawn("least-squares", gate="softmax-quadratic", n_experts=2, n_features=2),
+        2,
+    ),
+    "an average of functions": (
+        drawn("least-squares", seed=3, gate="softmax", expert=TANH, n_experts=2),
+        3,
+    ),
+    "borders": ((moestat.family("gaussian", gate=TOP, n_experts=3), TWO_OF_THREE), 3),
+    "log gamma": (drawn("negative-binomial", gate="softmax", n_experts=2), 2),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_certificates_of_every_kind_hold(kind, checker):
+    (family, blocks), n_experts = KINDS[kind]
+    found = moestat.theory.rates(family, blocks, n_experts, WIDE, seconds=0)
+    records = [json.loads(json.dumps(record)) for record in found.certificates()]
+    assert len(records) == {2: 1, 3: 3}[n_experts] if kind != "borders" else len(records) == 1
+    assert {row.status for row in found} == {"certified"}
+    for record in records:
+        checker["check"](record)
+        record["samples"][-1] = record["samples"][0]
+        with pytest.raises(ArithmeticError):
+            checker["check"](record)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record["borders"][0].update(between=["1/10", "1/9"]), "may not cross"),
+        (lambda record: record["borders"][0].update(between=["-2", "2"]), "may not be decided"),
+        (
+            lambda record: record["borders"][0].update(
+                atoms=[i for i in (0, 1, 2) if i != record["borders"][0]["atoms"][0]]
+            ),
+            "may not cross|may not be decided",
+        ),
+        (lambda record: record.update(active=1), "as many samples|a pivot may be 0|not be decided"),
+    ],
+    ids=["elsewhere", "wide", "other atoms", "one active"],
+)
+def test_a_wrong_border_is_refused(change, message, checker):
+    (family, blocks), n_experts = KINDS["borders"]
+    found = moestat.theory.rates(family, blocks, n_experts, WIDE, seconds=0)
+    (record,) = found.certificates()
+    assert record["borders"]
+    change(record)
+    with pytest.raises(ArithmeticError, match=message):
+        checker["check"](record)
+
+
+def test_a_border_between_equal_densities_is_no_certificate(checker):
+    (family, blocks), _ = KINDS["borders"]
+    record = moestat.theory.rates(family, blocks, 3, WIDE, seconds=0).certificates()[0]
+    out, into = record["borders"][0]["atoms"]
+    by = {
+        (p["atom"], p["name"].removeprefix("log ").split("[")[0]): p
+        for p in record["parameters"]
+        if p["atom"] is not None
+    }
+    for name in ("a", "b", "nu"):
+        by[into, name]["value"] = by[out, name]["value"]
+    with pytest.raises(ArithmeticError, match="may be equal"):
+        checker["border"](record, record["borders"][0])
+
+
+@pytest.mark.parametrize("value", [-6.5, -0.3, 0.0, 1e-9, 0.5, 2.25, 7.0])
+def test_the_checker_encloses_special_functions(value, checker):
+    import mpmath
+
+    with mpmath.workdps(120):
+        x = mpmath.mpf(value)
+        at = checker["iv"].mpf(value)
+        known = [(checker["erfc"](at), mpmath.erfc(x))]
+        if value > 0:
+            functions = (mpmath.loggamma, mpmath.digamma, lambda v: mpmath.psi(1, v))
+            exact = [function(x) for function in functions]
+            known += zip(checker["log_gamma"](at), exact, strict=True)
+        for found, right in known:
+            assert found.a <= right <= found.b
+            assert found.delta < mpmath.mpf(10) ** -60 * max(1, abs(right))
+    if value < 0:
+        with pytest.raises(ArithmeticError):
+            checker["log_gamma"](at)
+
+
+def test_certified_rows_without_a_record_say_why():
+    family, blocks = drawn("multinomial", gate="sigmoid-inner", n_experts=2, n_classes=2)
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=0)
+    assert not found.certificates()
+    text = " ".join(str(found).split())
+    assert "no record for the checker: first derivatives have a relation" in text
+    assert "no record for the checker" in found._repr_html_()
+    family, blocks = lines()
+    assert "no record" not in str(moestat.theory.rates(family, blocks, 2, WIDE, seconds=0))
+
+
+def test_finitely_many_inputs_have_no_border():
+    family = moestat.family("gaussian", gate={"name": "softmax-top", "active": 1}, n_experts=2)
+    blocks = {"beta0": [0.4, 0], "beta1": [1.3, 0], "a": [2, -1.5], "b": [1, -0.4]}
+    blocks["nu"] = [0.25, 0.16]
+    theta = family.pack(blocks)
+    for design, borders in ((WIDE, 1), (moestat.Lattice(-2, 2, nodes=20), 0)):
+        point = Point(family, theta, draw_samples(family, theta, design, 40))
+        assert len(find_jumps(family, theta, design, point)) == borders
+
+
+def test_a_border_where_lines_cross_is_undecided():
+    # With equal variances the density is continuous across it: d ~ ε^(3/2), not ε^(1/2).
+    family = moestat.family("gaussian", gate={"name": "softmax-top", "active": 1}, n_experts=2)
+    blocks = {"beta0": [0.5, 0], "beta1": [1, 0], "a": [2, -1.5], "nu": [0.25, 0.25]}
+    for b, status in (([1, -0.75], "undecided"), ([1.5, -0.75], "not identified")):
+        found = moestat.theory.rates(family, {**blocks, "b": b}, 2, WIDE, seconds=0)
+        assert found.rate("beta1").status == status
+    # Only between the old border and the new one is there a difference.
+    X, y, b = np.linspace(-0.75, -0.5, 200)[:, None], np.linspace(-5, 5, 120), [1, -0.75]
+
+    def density(shift):
+        theta = family.pack({**blocks, "b": b, "beta0": [0.5 + shift, 0]})
+        logs = family.log_density(theta, np.repeat(X, y.size, axis=0), np.tile(y, len(X)))
+        return np.exp(0.5 * logs)
+
+    far, near = (np.sum((density(h) - density(0.0)) ** 2) for h in (0.2, 0.1))
+    assert math.log2(far / near) == pytest.approx(3.0, abs=0.15)
+
+
+def test_borders_of_two_inputs_are_undecided():
+    top = {"name": "softmax-top", "active": 1}
+    family = moestat.family("gaussian", gate=top, n_experts=2, n_features=2)
+    blocks = {"beta0": [0.4, 0], "beta1": [[1.3, 0.5], [0, 0]], "a": [[2, 1], [-1.5, 0]]}
+    blocks |= {"b": [1, -0.4], "nu": [0.25, 0.16]}
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=0)
+    assert found.rate("beta1").status == "undecided"
+    assert found.rate("a").status == "certified"
+    assert any("one input only" in note for note in found.notes)
+
+
+def test_inputs_of_ones_own_count_whatever_their_order():
+    # The neuron is off on the first half of the sorted inputs.
+    expert = {"name": "activation", "activation": "relu", "weighted": False}
+    family = moestat.family("gaussian", gate="softmax", expert=expert, n_experts=2)
+    blocks = {"beta0": [0.4, 0], "beta1": [0.5, 0], "beta": [-0.5, 0.7], "alpha": [1, -0.6]}
+    blocks["nu"] = [0.25, 0.16]
+    x = np.linspace(-2, 2, 400)
+    answers = [
+        [
+            (row.block, row.r, row.status)
+            for row in moestat.theory.rates(family, blocks, 2, X, seconds=0)
+        ]
+        for X in (x, x[::-1, None])
+    ]
+    assert answers[0] == answers[1]
+    assert {r for _, r, _ in answers[0]} == {1.0}
+
+
+def test_atoms_count_from_one_in_words():
+    family, blocks = classes([1, 1.7], [0.3, -0.7], [1.701, 1], [-0.7, 0.3])
+    names = [name for name, _ in _candidates(family, family.pack(blocks))]
+    assert {"alpha[1] = 0", "alpha[2] = 0", "(beta, alpha)[1] = (beta, alpha)[2]"} <= set(names)
+    assert not any("[0]" in name for name in names)
+
+
 def test_the_kept_certificates_hold():
     kept = sorted((CHECKER.parents[2] / "figures" / "certificates").glob("*.json"))
     assert kept
@@ -225,9 +417,27 @@ def test_wrong_arguments_are_named():
         moestat.theory.rates(family, blocks, 1)
     with pytest.raises(ValueError, match="truth"):
         moestat.theory.rates(family, [0.0, 1.0])
+    for seconds in (-1, math.nan, "5", None, True):
+        with pytest.raises(ValueError, match="seconds must be a number >= 0, got"):
+            moestat.theory.rates(family, blocks, 2, seconds=seconds)
+    for design in (3, lambda n: n):
+        with pytest.raises(ValueError, match=r"design must be a design such as .* or inputs"):
+            moestat.theory.rates(family, blocks, 2, design)
+    with pytest.raises(ValueError, match=r"design must have shape \(any, 1\), got \(5, 2\)"):
+        moestat.theory.rates(family, blocks, 2, np.zeros((5, 2)))
+    with pytest.raises(ValueError, match="progress must be True, False, None or a function"):
+        moestat.theory.rates(family, blocks, 2, progress="yes")
     found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=0.1)
     with pytest.raises(KeyError, match="no row of block 'c'"):
         found.rate("c")
+    with pytest.raises(KeyError, match="no cells of 5; known: '1'"):
+        found.n_seen(5)
+    with pytest.raises(ValueError, match="seconds must be a number >= 0, got -1"):
+        found.exceptional(-1)
+    with pytest.raises(ValueError, match="name must be a text, got 3"):
+        found.spec(3)
+    with pytest.raises(ValueError, match="ax must be axes of matplotlib, got 'x'"):
+        found.plot("x")
 
 
 def test_without_mpmath_one_sentence_says_what_to_install(monkeypatch):

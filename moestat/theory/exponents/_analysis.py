@@ -62,8 +62,8 @@ def analyse(
     if not found.first.relations.clear:
         found.notes.append("Ranks are not clear in 96 digits: the inputs hardly vary.")
     cells_of_one(work, jumps)
-    if jumps:
-        moving = ", ".join(sorted({name for jump in jumps for name in jump.blocks}))
+    if found.first.jumps:
+        moving = ", ".join(sorted({name for jump in found.first.jumps for name in jump.blocks}))
         found.notes.append(
             f"Borders between active experts move with {moving}: along such directions the distance"
             " is of the order of the root of the deviation, r = 1/2, faster than what the rows say."

@@ -60,6 +60,8 @@ class FirstOrder:
     """Of each column its parameter, or the atom whose mass it is."""
     columns: list[Integers] = field(repr=False)
     relations: Relations = field(repr=False)
+    jumps: Sequence[Jump] = ()
+    """Borders, whose places are the last entries of the columns."""
 
     @property
     def found(self) -> list[Relation]:
@@ -91,8 +93,10 @@ def write(vector: FloatArray, labels: Sequence[str]) -> Relation:
 def first_order(point: Point, jumps: Sequence[Jump] = ()) -> FirstOrder:
     """Masses and first derivatives of all atoms, and the relations among them.
 
-    Where the gate jumps, the place of each border is one more function of the parameters.
+    Where the gate jumps, the place of each border that is seen is one more function of the
+    parameters.
     """
+    jumps = [jump for jump in jumps if jump.is_seen]
     labels: list[str] = []
     parameters: list[Parameter | int] = []
     columns: list[Integers] = []
@@ -113,7 +117,7 @@ def first_order(point: Point, jumps: Sequence[Jump] = ()) -> FirstOrder:
         positions = [at_masses[p] if isinstance(p, int) else p.position for p in parameters]
         rows = np.stack([jump.changes(positions) for jump in jumps])
         columns = [np.append(column, rows[:, k]) for k, column in enumerate(columns)]
-    return FirstOrder(labels, parameters, columns, find_relations(columns))
+    return FirstOrder(labels, parameters, columns, find_relations(columns), jumps)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ def moments_of(work: Work, atoms: tuple[int, ...]) -> Moments:
     if atoms not in found.second:
         assert found.first is not None
         assert found.point is not None
-        named = ", ".join(map(str, atoms))
-        work.report(f"second derivatives, cells of true atoms {named}")
+        named = ", ".join(str(atom + 1) for atom in atoms)
+        work.report(f"second derivatives, cells of true atom{'s' * (len(atoms) > 1)} {named}")
         found.second[atoms] = second_order(found.point, found.first, atoms)
     return found.second[atoms]
 

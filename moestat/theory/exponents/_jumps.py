@@ -2,12 +2,14 @@
 
 When a border moves by ε the densities differ by a fixed amount on inputs of mass ε, so that the
 Hellinger distance and the L2 distance of regression functions are of the order ``ε^(1/2)``: r is
-1/2, faster than any derivative would tell.
+1/2, faster than any derivative would tell.  Where the densities on both sides are equal, as where
+two lines cross, it is not; and finitely many inputs have no border.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,15 @@ from moestat.model.designs import Design
 from moestat.model.family import Family
 from moestat.theory.exponents._point import Point
 from moestat.theory.exponents._series import fixed
+from moestat.theory.exponents._tapes import AtomCode, Group
 
-__all__ = ["Jump", "find_jumps"]
+__all__ = ["Jump", "find_jumps", "is_discrete"]
 
 _GRID = 4001
+_BESIDE = 1e-9
+"""Distance from a border at which densities are those of its sides."""
+_EQUAL = 1e-6
+"""Densities on two sides differ by the order of `_BESIDE` where they are equal at the border."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +39,42 @@ class Jump:
     gradient: dict[int, float]
     """Position of a parameter -> derivative of the difference of the two log-scores."""
     blocks: tuple[str, ...]
+    height: float
+    """Largest relative difference of the densities, or functions, on its two sides."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the densities on both sides differ."""
+        return self.height > _EQUAL
 
     def __str__(self) -> str:
         return (
-            f"the border of experts {self.leaves} and {self.enters} at x = {self.x:.3g} moves:"
-            " d ~ ε^(1/2)"
+            f"the border of experts {self.leaves + 1} and {self.enters + 1} at x = {self.x:.3g}"
+            " moves: d ~ ε^(1/2)"
         )
+
+    def tape(self, point: Point, i: int, y: complex) -> Group:
+        """What atom i computes at the border and a response."""
+        eta, phi = _channels(point.family, point.theta, self.x, i)
+        return point.code.groups(eta[:, None], phi[:, None], [y])[0]
+
+    def told_by(self, point: Point) -> Any:
+        """The encoded response, of those of the samples, that most tells the two sides apart."""
+        y = np.unique(point.samples.y)
+        return y[int(np.argmax(_sides(point, self.x, y)))]
 
     def changes(self, positions: list[int]) -> np.ndarray:
         """Derivative of the border's place, in fixed point, by each of some parameters."""
         return np.array([fixed(self.gradient.get(p, 0.0)) for p in positions], dtype=object)
+
+
+def is_discrete(design: Design) -> bool:
+    """Whether the inputs are finitely many: then a rule's nodes are they, however many are asked.
+
+    A border between two of them can move and nothing changes.
+    """
+    few, more = (design.quadrature(1, n)[0].size for n in (4, 8))
+    return few == more
 
 
 def find_jumps(family: Family, theta: FloatArray, design: Design, point: Point) -> list[Jump]:
@@ -56,7 +89,7 @@ def find_jumps(family: Family, theta: FloatArray, design: Design, point: Point) 
     point : Point
         The truth in many digits.
     """
-    if not family.has_jumps or family.n_features > 1:
+    if not family.has_jumps or family.n_features > 1 or is_discrete(design):
         return []
     X = design.quadrature(1, 64)[0]
     x = np.linspace(float(X.min()), float(X.max()), _GRID)
@@ -102,7 +135,23 @@ def _jump(
     }
     mass = family.gate.mass
     named = tuple("mass" if name == mass else name for name in blocks)
-    return Jump(float(x), leaves, enters, gradient, named)
+    height = float(np.max(_sides(point, x, np.unique(point.samples.y))))
+    return Jump(float(x), leaves, enters, gradient, named, height)
+
+
+def _sides(point: Point, x: float, y: np.ndarray) -> FloatArray:
+    """Relative difference (n,) of densities of responses on two sides of an input.
+
+    Of functions, the difference itself.
+    """
+    family, theta = point.family, point.theta
+    X = np.repeat([[x - _BESIDE], [x + _BESIDE]], y.size, axis=0)
+    if family.is_regression:
+        values = family.regression(theta, X)[0].reshape(2, -1)
+        return np.abs(values[0] - values[1])
+    decoded = family.likelihood.decode(np.concatenate([y, y]))
+    logs = family.log_density(theta, X, decoded).reshape(2, -1)
+    return np.abs(np.expm1(logs[0] - logs[1]))
 
 
 def _masses(point: Point) -> list[int]:
@@ -111,11 +160,13 @@ def _masses(point: Point) -> list[int]:
     return [] if mass is None else np.ravel(family.blocks[mass]).tolist()
 
 
-def _score(family: Family, code: object, theta: FloatArray, x: float, i: int) -> float:
+def _score(family: Family, code: AtomCode, theta: FloatArray, x: float, i: int) -> float:
     """The log-score of an expert at an input, by its tape."""
-    from moestat.theory.exponents._tapes import AtomCode
+    return code.log_weight(*_channels(family, theta, x, i))
 
-    assert isinstance(code, AtomCode)
+
+def _channels(family: Family, theta: FloatArray, x: float, i: int) -> tuple[FloatArray, FloatArray]:
+    """Channels (C,) of an expert at an input, and the features (2,)."""
     phi = np.array([1.0, x, x * x])
     eta = [
         float(
@@ -127,4 +178,4 @@ def _score(family: Family, code: object, theta: FloatArray, x: float, i: int) ->
         )
         for c in range(len(family.channels))
     ]
-    return code.log_weight(np.array(eta), phi[:2])
+    return np.array(eta), phi[:2]

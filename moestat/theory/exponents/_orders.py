@@ -108,7 +108,7 @@ def sizes_by_search(work: Work, size: int, j: int, rates: dict[str, Rate]) -> No
         pinned = next((p for p in few.parameters if p.atom == j and p.block == block), None)
         if least is None or pinned is None:
             continue
-        work.report(f"sample sizes: {block} in cells of {size} of true atom {j}")
+        work.report(f"sample sizes: {block} in cells of {size} of true atom {j + 1}")
         directions, pin = {j: least[1][:, None]}, (pinned_atom(cells, pinned), pinned)
         ladder = climb_down(
             few,

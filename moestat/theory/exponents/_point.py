@@ -18,7 +18,7 @@ import numpy as np
 
 from moestat.base.symmetric import pack_symmetric
 from moestat.base.types import FloatArray
-from moestat.model.designs import Design
+from moestat.model.designs import Design, Given
 from moestat.model.family import Family
 from moestat.model.generate import sample
 from moestat.theory.exponents._series import (
@@ -79,9 +79,12 @@ def draw_samples(
     Analytic functions that are independent are independent at samples in general position.
     """
     rng = np.random.default_rng(seed)
+    if isinstance(design, Given):
+        # In another order: the first rows of a table are seldom like all.
+        design = Given(rng.permutation(np.array(design.points)).tolist())
     X, y = sample(family, theta, n, rng, design, **({"noise": 1.0} if family.is_regression else {}))
     X = np.asarray(X, dtype=np.float64).T
-    if not design.counted:
+    if not design.counted and not isinstance(design, Given):
         X = np.round(X * _GRID) / _GRID
     if family.is_regression:
         return Samples(X, np.zeros(n))

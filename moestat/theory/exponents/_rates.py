@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.threads import ONE_THREAD
-from moestat.base.validate import as_floats, positive_int
-from moestat.model.designs import Design, make_design
+from moestat.base.validate import as_floats, as_numbers, check_kind, is_sequence, positive_int
+from moestat.model.designs import Design, Given, make_design
 from moestat.model.family import Family, check_family
-from moestat.theory.defaults import INPUTS, reporter
+from moestat.theory.defaults import INPUTS, at_least_zero, reporter
 from moestat.theory.exponents._analysis import analyse
 from moestat.theory.exponents._result import Rates
 from moestat.theory.exponents._strata import nearest_stratum
@@ -30,7 +30,7 @@ def rates(
     model: Family,
     truth: ArrayLike | Mapping[str, ArrayLike],
     n_experts: int | None = None,
-    design: Design | str | Mapping[str, Any] | None = None,
+    design: Design | str | Mapping[str, Any] | ArrayLike | None = None,
     *,
     seconds: float = 25.0,
     progress: bool | Callable[[str], None] | None = None,
@@ -51,8 +51,9 @@ def rates(
         The truth: packed parameters, or blocks as `Family.pack` takes them.
     n_experts : int, optional
         Fitted experts; one more than the truth has by default.
-    design : Design, str or mapping, optional
-        Distribution of X; uniform on [-2, 2] by default.
+    design : Design, str, mapping, array_like of shape (n, d) or data frame, optional
+        Distribution of X, its name or options as in a spec, or the inputs themselves; uniform on
+        [-2, 2] by default.
     seconds : float
         Time for searches, in seconds; what derivatives decide needs a few seconds more.
     progress : bool or callable, optional
@@ -114,17 +115,14 @@ def rates(
         raise ValueError(
             f"n_experts must be at least the truth's {model.n_experts}, got {n_experts}"
         )
-    if isinstance(design, str):
-        design = {"law": design}
-    chosen = INPUTS if design is None else design
-    if isinstance(chosen, Mapping):
-        chosen = make_design(chosen)
+    chosen = _inputs(design, model.n_features)
+    length = at_least_zero("seconds", seconds)
     began = time.monotonic()
     report = reporter(progress, "rates")
     with ONE_THREAD, np.errstate(all="ignore"):
-        found = analyse(model, theta, fitted, chosen, _SEARCHES * float(seconds), report)
+        found = analyse(model, theta, fitted, chosen, _SEARCHES * length, report)
         report("exceptional truths nearby")
-        until = time.monotonic() + (1.0 - _SEARCHES) * float(seconds)
+        until = time.monotonic() + (1.0 - _SEARCHES) * length
         nearest, looked = nearest_stratum(model, theta, chosen, until)
     if nearest is None and looked > 0.0:
         found.notes.append(
@@ -142,3 +140,26 @@ def rates(
         nearest,
         found,
     )
+
+
+def _inputs(design: Any, n_features: int) -> Design:
+    """The design that was given, or one that was described."""
+    if design is None:
+        return INPUTS
+    if isinstance(design, str):
+        return make_design({"law": design})
+    if isinstance(design, Mapping):
+        return make_design(design)
+    frame = hasattr(design, "to_numpy")
+    if frame or is_sequence(design) or isinstance(design, np.ndarray):
+        X = as_numbers("design", design.to_numpy() if frame else design)
+        X = X[:, None] if X.ndim == 1 and n_features == 1 else X
+        return Given(as_floats("design", X, (None, n_features)).tolist())
+    check_kind(
+        "design",
+        design,
+        "quadrature",
+        "a design such as moestat.Uniform(-2, 2), its name or options, or inputs (n, d)",
+    )
+    getattr(design, "check_features", lambda _: None)(n_features)
+    return design

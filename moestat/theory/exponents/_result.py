@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moestat.base.validate import check_kind
 from moestat.metrics.losses import VoronoiLoss
 from moestat.metrics.losses.block_exponents import block_exponents
 from moestat.model.designs import Design
+from moestat.theory.defaults import at_least_zero
 from moestat.theory.exponents._found import Found
-from moestat.theory.exponents._work import Rate
+from moestat.theory.exponents._work import CERTIFIED, Rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +89,15 @@ class Rates(Found):
         ----------
         cell : str or int
             Fitted atoms in the cell.
+
+        Raises
+        ------
+        KeyError
+            If there are no such cells.
         """
+        if all(row.cell != str(cell) for row in self.rows):
+            known = ", ".join(dict.fromkeys(repr(row.cell) for row in self.rows))
+            raise KeyError(f"no cells of {cell}; known: {known}")
         sizes = [
             row.n_seen
             for row in self.rows
@@ -134,10 +144,16 @@ class Rates(Found):
 
     @property
     def _remarks(self) -> list[str]:
-        """The notes, and what the nearest exceptional set changes."""
-        if self.nearest is None:
-            return list(self.notes)
-        return [*self.notes, f"Nearest exceptional truths: {self.nearest}."]
+        """The notes, what the nearest exceptional set changes, and what lacks a certificate."""
+        from moestat.theory.exponents.certificates import without_records
+
+        remarks = list(self.notes)
+        if self.nearest is not None:
+            remarks.append(f"Nearest exceptional truths: {self.nearest}.")
+        why = without_records(self)
+        if why and any(row.status == CERTIFIED for row in self.rows):
+            remarks.append(f"Certified rows have no record for the checker: {why}.")
+        return remarks
 
     def _reasons(self) -> dict[str, list[str]]:
         """Reason -> blocks with their kind of cell."""
@@ -221,6 +237,7 @@ class Rates(Found):
         """
         from moestat.theory.exponents._spec import write_spec
 
+        check_kind("name", name, str, "a text")
         return write_spec(self, name)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -238,6 +255,8 @@ class Rates(Found):
         """
         from moestat.theory.exponents._plot import draw
 
+        if ax is not None:
+            check_kind("ax", ax, "set_xscale", "axes of matplotlib")
         return draw(self, ax)
 
     def exceptional(self, seconds: float = 60.0) -> tuple[Stratum, ...]:
@@ -250,7 +269,7 @@ class Rates(Found):
         """
         from moestat.theory.exponents._strata import strata_near
 
-        until = monotonic() + seconds
+        until = monotonic() + at_least_zero("seconds", seconds)
         return tuple(strata_near(self.family, self.truth, self.design, until))
 
     def lower_bound(self, block: str, cell: str | int = 1) -> LowerBound | None:

@@ -47,9 +47,12 @@ def cells_of_one(work: Work, jumps: list[Jump]) -> None:
     for at, blocks in enumerate(first.blocks):
         for block in blocks:
             touched.setdefault(block, []).append(at)
-    moved = _moving_only(first, jumps)
+    moved = _moving_only(first)
     regular = ["mass"] if family.gate.normalised and family.gate.mass is not None else []
-    answers = [_along(work, at) for at in range(len(first.found))]
+    unseen = _borders_unseen(found, jumps)
+    if unseen:
+        found.notes.append(f"{unseen}: there r may be smaller than the rows say.")
+    answers = [_along(work, at, unseen) for at in range(len(first.found))]
     least = first.relations.least
     for block in [*regular, *blocks_of(family)]:
         if block in touched:
@@ -63,12 +66,26 @@ def cells_of_one(work: Work, jumps: list[Jump]) -> None:
     _sizes_of_one(found)
 
 
-def _moving_only(first: FirstOrder, jumps: list[Jump]) -> dict[str, Jump]:
+def _borders_unseen(found: Analysis, jumps: list[Jump]) -> str:
+    """Why nothing is known of some borders; empty where all are known."""
+    family = found.family
+    if not family.has_jumps:
+        return ""
+    if family.n_features > 1:
+        return "Borders between active experts are looked at with one input only"
+    equal = [f"{jump.x:.3g}" for jump in jumps if not jump.is_seen]
+    if equal:
+        return f"The densities on both sides of the border at x = {', '.join(equal)} are equal"
+    return ""
+
+
+def _moving_only(first: FirstOrder) -> dict[str, Jump]:
     """Blocks of which no direction leaves all borders where they are, with one that they move.
 
     The other parameters are free: a block that can change while the borders stay is as slow as
     without jumps.
     """
+    jumps = first.jumps
     if not jumps:
         return {}
     columns = [k for k, p in enumerate(first.parameters)]
@@ -89,7 +106,7 @@ def _moving_only(first: FirstOrder, jumps: list[Jump]) -> dict[str, Jump]:
     return found
 
 
-def _along(work: Work, at: int) -> Rate:
+def _along(work: Work, at: int, unseen: str) -> Rate:
     """What happens along a null vector of the first derivatives."""
     found = work.found
     first, point = found.first, found.point
@@ -99,6 +116,8 @@ def _along(work: Work, at: int) -> Rate:
     vector = first.relations.null_space[:, at]
     if _declared(found, first, vector):
         return Rate("", "1", math.inf, FREE, f"{relation}, exactly, for every truth")
+    if unseen:
+        return Rate("", "1", math.nan, OPEN, f"{relation}; {unseen[0].lower()}{unseen[1:]}")
     if work.corners or found.family.has_jumps:
         if np.count_nonzero(vector) == 1 or found.family.has_jumps:
             return Rate("", "1", math.inf, FREE, f"{relation}: neither density nor border changes")

@@ -150,7 +150,7 @@ def _candidates(family: Family, theta: FloatArray) -> Iterator[tuple[str, FloatA
             at = rows(slope)
             for i in range(k):
                 if free[at[i]].all():
-                    yield f"{slope}[{i}] = 0", _set(theta, at[i], np.zeros(at[i].size))
+                    yield f"{slope}[{i + 1}] = 0", _set(theta, at[i], np.zeros(at[i].size))
             for i, j in permutations(range(k), 2):
                 if not (free[at[i]].all() and free[at[j]].all()):
                     continue
@@ -162,7 +162,7 @@ def _candidates(family: Family, theta: FloatArray) -> Iterator[tuple[str, FloatA
                         t = (c * theta[at[i]] + theta[at[j]]) / (1.0 + c * c)
                         moved = _set(_set(theta, at[i], c * t), at[j], t)
                         text = "" if c == 1.0 else ("-" if c == -1.0 else f"{c:g} ")
-                        yield f"{slope}[{i}] = {text}{slope}[{j}] ({what})", moved
+                        yield f"{slope}[{i + 1}] = {text}{slope}[{j + 1}] ({what})", moved
     for intercept, slope in gates:
         if intercept != family.gate.mass:
             yield from _alike(family, theta, intercept, slope)
@@ -190,7 +190,8 @@ def _alike(
                     a, b = (np.ravel(family.blocks[name][at]) for at in (i, j))
                     middle = 0.5 * (theta[a] + sign * theta[b])
                     moved = _set(_set(moved, a, middle), b, sign * middle)
-                yield f"{intercept}, {slope}[{i}] = {text}{intercept}, {slope}[{j}]", moved
+                names = f"{intercept}, {slope}"
+                yield f"({names})[{i + 1}] = {text}({names})[{j + 1}]", moved
 
 
 def _resonant(
@@ -217,8 +218,8 @@ def _resonant(
                 for big, small in ((one, two), (two, one)):
                     t = (ratio * theta[big] + theta[small]) / (1.0 + ratio**2)
                     moved = _set(_set(start, big, ratio * t), small, t)
-                    i = 0 if big is one else 1
-                    text = f"{gate}[{i}] = {ratio:g} {gate}[{1 - i}], {expert}[0] = -{expert}[1]"
+                    i = 1 if big is one else 2
+                    text = f"{gate}[{i}] = {ratio:g} {gate}[{3 - i}], {expert}[1] = -{expert}[2]"
                     yield f"{text}, intercepts 0", moved
 
 

@@ -28,28 +28,22 @@ from moestat.theory.exponents._cells import FirstOrder, Moments
 from moestat.theory.exponents._linear import solve
 from moestat.theory.exponents._point import Parameter, Point, exact
 from moestat.theory.exponents._series import fixed
+from moestat.theory.exponents._tapes import Group
 
 if TYPE_CHECKING:
     from moestat.theory.exponents._found import Found
 
-__all__ = ["certificates_of", "write_certificates"]
+__all__ = ["certificates_of", "without_records", "write_certificates"]
 
 _DIGITS = 40
 """Digits of the rational weights: the matrix is positive definite by far more than 1e-40."""
 _ELEMENTARY = {
-    "channel",
-    "feature",
-    "response",
-    "constant",
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "exp",
-    "log",
-    "sqrt",
+    *("channel", "feature", "response", "constant", "add", "sub", "mul", "div"),
+    *("exp", "log", "sqrt", "erfc", "lgamma", "sin", "cos"),
 }
 """Operations that the checker has in interval arithmetic."""
+_BORDER = Fraction(1, 10**12)
+"""Distance of a border from the ends of its interval: its place is a float, right to 1e-15."""
 
 
 def certificates_of(rates: Found) -> list[dict[str, Any]]:
@@ -63,27 +57,37 @@ def certificates_of(rates: Found) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Ready for JSON; empty where the checker cannot follow: functions that it does not have,
-        jumps, several inputs, regression functions under a normalised gate.
+        Ready for JSON; empty where the checker cannot follow, see `without_records`.
     """
     found = rates.analysis
     point, first = found.point, found.first
-    family = rates.family
-    if point is None or first is None or not _is_elementary(point) or family.has_jumps:
-        return []
-    if family.n_features > 1 or (family.is_regression and family.gate.normalised):
+    if point is None or first is None or without_records(rates):
         return []
     records = []
     if not first.relations.dependent:
         records.append(_record(point, first, None, (), first.relations.rows, []))
     for atoms, moments in found.second.items():
         witness = moments.witness(atoms)
-        if witness is None or first.relations.dependent:
+        if witness is None:
             continue
         record = _witness_record(point, first, moments, witness)
         if record is not None:
             records.append(record)
     return records
+
+
+def without_records(rates: Found) -> str:
+    """Why certified rows of a table have no record; empty where they have."""
+    point, first = rates.analysis.point, rates.analysis.first
+    if point is None or first is None:
+        return "nothing was decided by derivatives"
+    unknown = sorted(_operations(point) - _ELEMENTARY)
+    if unknown:
+        return f"the checker has no interval arithmetic of {', '.join(unknown)}"
+    if first.relations.dependent:
+        # That a relation holds exactly cannot be seen in intervals.
+        return "first derivatives have a relation, which intervals cannot prove"
+    return ""
 
 
 def write_certificates(rates: Found, folder: str | Path, name: str) -> list[Path]:
@@ -108,13 +112,14 @@ def write_certificates(rates: Found, folder: str | Path, name: str) -> list[Path
     return paths
 
 
-def _is_elementary(point: Point) -> bool:
-    return all(
-        operation[0] in _ELEMENTARY
+def _operations(point: Point) -> set[str]:
+    """Names of the operations in all tapes."""
+    return {
+        operation[0]
         for i in range(point.family.n_experts)
         for group in point.groups(i)
         for operation in group.operations
-    )
+    }
 
 
 def _record(
@@ -134,45 +139,62 @@ def _record(
         {int(row): (group, at) for group in point.groups(i) for at, row in enumerate(group.rows)}
         for i in range(family.n_experts)
     ]
-    for row in [*base, *(row for row, _ in weights)]:
-        runs = []
-        for i in range(family.n_experts):
-            group, at = groups[i][row]
-            program = {
-                "operations": [list(operation) for operation in group.operations],
-                "log_weight": group.weight,
-                "value": group.value,
-            }
-            if program not in programs:
-                programs.append(program)
-            numbers = [
-                str(exact(float(group.constants[c, at]))) for c in range(len(group.constants))
-            ]
-            runs.append([programs.index(program), numbers])
-        y = point.samples.y[row]
-        discrete = family.likelihood.support is not None or family.is_regression
+    n = point.samples.y.size
+    numbered = point.samples.y.dtype.kind != "c" and family.likelihood.support is None
+    numbered &= not family.is_regression
+
+    def run(group: Group, at: int) -> list[Any]:
+        program = {
+            "operations": [list(operation) for operation in group.operations],
+            "log_weight": group.weight,
+            "value": group.value,
+        }
+        if program not in programs:
+            programs.append(program)
+        numbers = [str(exact(float(v))) for v in group.constants[:, at]]
+        return [programs.index(program), numbers]
+
+    for row in [*(row for row in base if row < n), *(row for row, _ in weights)]:
         samples.append(
             {
                 "x": [str(exact(float(v))) for v in point.samples.X[:, row]],
-                "y": None if discrete else str(exact(float(y))),
-                "runs": runs,
+                "y": str(exact(float(point.samples.y[row]))) if numbered else None,
+                "runs": [run(*each[row]) for each in groups],
             }
         )
+    borders = []
+    for jump in (first.jumps[row - n] for row in base if row >= n):
+        y, x = jump.told_by(point), exact(jump.x)
+        tapes = [jump.tape(point, i, y) for i in range(family.n_experts)]
+        borders.append(
+            {
+                "between": [str(x - _BORDER), str(x + _BORDER)],
+                "atoms": [jump.leaves, jump.enters],
+                "y": str(exact(float(y.real))) if numbered else None,
+                "runs": [run(tape, 0) for tape in tapes],
+            }
+        )
+    functions = (
+        "masses, first derivatives and borders" if borders else "masses and first derivatives"
+    )
     claim = "independent" if moments is None else "no-cancellation"
-    cells = ", ".join(map(str, atoms))
+    named = " and ".join(str(atom + 1) for atom in atoms)
+    cells = f"atom {named}" if len(atoms) == 1 else f"atoms {named}"
     return {
         "claim": claim,
-        "says": "masses and first derivatives of all atoms are independent: r = 1 in cells of one"
+        "says": f"{functions} of all atoms are independent: r = 1 in cells of one"
         if moments is None
-        else f"no displacements in cells of true atom {cells} cancel to second order: r = 2",
+        else f"no displacements in cells of true {cells} cancel to second order: r = 2",
         "family": {**family.table},
         "truth": {name: np.asarray(block).tolist() for name, block in _blocks(point).items()},
-        "regression": family.is_regression,
+        "function": _kind(point),
+        "active": family.gate.n_active if family.has_jumps else None,
         "parameters": [_parameter(point, p) for p in point.parameters],
         "masses": _masses(point),
         "n_atoms": family.n_experts,
         "programs": programs,
         "samples": samples,
+        "borders": borders,
         "first": [
             ["mass", p] if isinstance(p, int) else ["d", place[p.position]]
             for p in first.parameters
@@ -188,6 +210,13 @@ def _record(
     }
 
 
+def _kind(point: Point) -> str:
+    """What the atoms make together."""
+    if not point.family.is_regression:
+        return "density"
+    return "average of atoms" if point.family.gate.normalised else "sum of atoms"
+
+
 def _blocks(point: Point) -> dict[str, FloatArray]:
     return dict(point.family.unpack(point.theta))
 
@@ -200,7 +229,7 @@ def _parameter(point: Point, p: Parameter) -> dict[str, Any]:
         "name": p.name,
         "atom": p.atom if p.atom >= 0 else None,
         "channel": p.channel,
-        "power": p.feature,
+        "feature": p.feature,
         "value": str(rational),
         "log": log,
     }
