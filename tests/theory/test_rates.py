@@ -307,6 +307,29 @@ def test_certified_rows_without_a_record_say_why():
     assert "no record" not in str(moestat.theory.rates(family, blocks, 2, WIDE, seconds=0))
 
 
+def test_masses_of_equal_experts_are_not_identified():
+    family, blocks = lines()
+    equal = {**blocks, "a": [2, 2], "b": [1, 1], "nu": [0.2, 0.2]}
+    found = moestat.theory.rates(family, equal, 2, WIDE, seconds=0)
+    for name, status in (
+        ("mass", "not identified"),
+        ("beta1", "not identified"),
+        ("a", "certified"),
+    ):
+        assert found.rate(name).status == status
+
+
+def test_an_atom_that_is_seldom_drawn_is_identified():
+    # On [5, 10] the second line has at most half a percent of the rows, 15 or more away.
+    family, blocks = lines()
+    found = moestat.theory.rates(family, blocks, 2, np.linspace(5, 10, 30), seconds=0)
+    assert {row.status for row in found} == {"certified"}
+    counts, slopes = drawn("poisson", gate="softmax", n_experts=2)
+    slopes |= {"beta0": [9, 0], "beta1": [0.1, 0], "a": [0.1, -0.2], "b": [5, -1]}
+    found = moestat.theory.rates(counts, slopes, 2, WIDE, seconds=0)
+    assert {row.status for row in found} == {"certified"}
+
+
 def test_finitely_many_inputs_have_no_border():
     family = moestat.family("gaussian", gate={"name": "softmax-top", "active": 1}, n_experts=2)
     blocks = {"beta0": [0.4, 0], "beta1": [1.3, 0], "a": [2, -1.5], "b": [1, -0.4]}
@@ -400,6 +423,35 @@ def test_loss_and_spec_follow_the_rates():
     named = make_loss(table["curve"][0]["loss"])
     assert named.terms == loss.terms
     assert table["truth"]["own"]["b"] == [0.0, 1.0]
+
+
+def test_a_spec_has_the_names_and_the_inputs_that_were_asked():
+    def channels(n_features):
+        return (Channel("δ"), Channel("s&t.2"))
+
+    def scores(blocks, X, means):
+        return blocks["δ"][:, None] + blocks["s&t.2"][:, None] * np.sin(X[:, 0])
+
+    gate = Gate(
+        name="odd names",
+        channels=channels,
+        block=tidal,
+        reference=scores,
+        typical=lambda rng, n_experts, n_features: {},
+        mass="δ",
+        translations=("δ", "s&t.2"),
+        bounds={"δ": (-10.0, 10.0), "s&t.2": (-30.0, 30.0)},
+        source="an example of the documentation",
+        units=Units(shift_inputs=False),
+    )
+    family = moestat.family("gaussian", gate=gate, n_experts=2)
+    blocks = {"δ": [0.3, 0], "s&t.2": [1, 0], "a": [2, -1], "b": [0, 1], "nu": [0.2, 0.3]}
+    found = moestat.theory.rates(family, blocks, 2, np.linspace(1, 3, 20), seconds=0)
+    table = tomllib.loads(found.spec())
+    assert table["truth"]["own"]["s&t.2"] == [1.0, 0.0]
+    assert (table["design"]["low"], table["design"]["high"]) == (1, 3)
+    assert r"\texttt{s\&t.2}" in found.to_latex()
+    assert "20 given inputs" in str(found)
 
 
 def test_tables_fit_on_80_columns():
@@ -575,7 +627,7 @@ def test_a_truth_six_digits_off_an_exceptional_set_is_off_it():
 
 def test_the_nearest_exceptional_truths_are_in_the_answer():
     family, blocks = classes([1, 1.7], [0.3, -0.7], [1.701, 1], [-0.7, 0.3])
-    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=40)
+    found = moestat.theory.rates(family, blocks, 2, WIDE, seconds=math.inf)
     assert found.nearest is not None
     assert found.nearest.name == "b, a = (beta, alpha) of the other atom"
     assert found.nearest.distance == pytest.approx(0.001 / math.sqrt(2.0), rel=1e-3)

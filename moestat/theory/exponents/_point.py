@@ -40,6 +40,9 @@ _GRID = 2**12
 """Inputs and continuous responses are rounded to multiples of 1 / 4096, so that they are short
 rationals in a certificate."""
 
+_LEAST_SHARE = 1e-3
+"""An atom is seen where its part of the density is more than this of the largest one's."""
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -95,11 +98,44 @@ def draw_samples(
         classes = support(family.n_classes)[:-1]
         X = X[:, : max(-(-n // classes.size), 1)]
         return Samples(np.repeat(X, classes.size, axis=1), np.tile(classes, X.shape[1]))
+    encoded = _with_rare_atoms(family, theta, X, np.asarray(encoded), rng)
     if np.asarray(encoded).dtype.kind == "f" and not family.likelihood.counts:
         low, high = family.likelihood.ends
         rounded = np.round(encoded * _GRID) / _GRID
         encoded = np.where((rounded > low) & (rounded < high), rounded, encoded)
     return Samples(X, np.asarray(encoded))
+
+
+def _with_rare_atoms(
+    family: Family, theta: FloatArray, X: FloatArray, y: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """The encoded responses, in turn drawn from each atom if one would be all but unseen.
+
+    What an atom of small weight adds to the density far from its mean is 0 in any digits.
+    """
+    k = family.n_experts
+    alone = family.with_experts(1)
+    own, seen = [], np.zeros((k, y.size))
+    decoded = family.likelihood.decode(y)
+    weights = family.gate_probabilities(theta, X.T)
+    for i in range(k):
+        at = np.zeros(alone.n_params)
+        for c, width in enumerate(family.width.tolist()):
+            place = np.arange(width)
+            at[alone.index[0, c] + place] = theta[family.index[i, c] + place]
+        own.append(at)
+        with np.errstate(divide="ignore"):
+            seen[i] = np.log(weights[:, i]) + alone.log_density(at, X.T, decoded)
+    shares = np.exp(seen - seen.max(axis=0))
+    if shares.max(axis=1).min() > _LEAST_SHARE:
+        return y
+    drawn = y.copy()
+    for i, at in enumerate(own):
+        rows = np.arange(i, y.size, k)
+        points = Given(X[:, rows].T.tolist())
+        new = sample(alone, at, rows.size, rng, points)[1]
+        drawn[rows] = family.likelihood.encode(new, family.n_classes)
+    return drawn
 
 
 def exact(value: float, digits: int = 17) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
@@ -14,7 +15,7 @@ import numpy as np
 from moestat.base.validate import check_kind
 from moestat.metrics.losses import VoronoiLoss
 from moestat.metrics.losses.block_exponents import block_exponents
-from moestat.model.designs import Design
+from moestat.model.designs import Design, Given
 from moestat.theory.defaults import at_least_zero
 from moestat.theory.exponents._found import Found
 from moestat.theory.exponents._work import CERTIFIED, Rate
@@ -194,7 +195,7 @@ class Rates(Found):
                 exponent = f"1/{power:g}" if power != 1.0 else "1"
                 sign = r"\ge " if row.at_least else ""
                 rate, r = f"$n^{{-{exponent}}}$", f"${sign}{row.r:g}$"
-            name = row.block.replace("_", r"\_")
+            name = re.sub(r"([_&%$#{}])", r"\\\1", row.block)
             lines.append(rf"\texttt{{{name}}} & {row.cell} & {r} & {rate} & {row.status} \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
@@ -316,6 +317,8 @@ def _called(member: Any) -> str:
 
 
 def _design(design: Design) -> str:
+    if isinstance(design, Given):
+        return f"{len(design.points)} given inputs"
     low, high = getattr(design, "low", None), getattr(design, "high", None)
     return design.name if low is None else f"{design.name} on [{low:g}, {high:g}]"
 

@@ -32,7 +32,15 @@ from moestat.theory.exponents._series import (
 from moestat.theory.exponents._series import exponential as series_exponential
 from moestat.theory.exponents._series import product as series_product
 
-__all__ = ["Configuration", "Ladder", "climb_down", "is_near", "pinned_atom", "spread"]
+__all__ = [
+    "Configuration",
+    "Ladder",
+    "climb_down",
+    "distance_at",
+    "is_near",
+    "pinned_atom",
+    "spread",
+]
 
 _ITERATIONS = 30
 _REJECTIONS = 6
@@ -364,6 +372,12 @@ def _root(value: int, n: int) -> float:
         if value < 1 << 1000
         else float(to_floats(np.array([math.isqrt(value // n)], dtype=object))[0])
     )
+
+
+def distance_at(point: Point, at: Configuration) -> float:
+    """Root mean square of the relative change of the density at the samples."""
+    change, _ = _Problem(point, at.cells).residual(at, slopes=False)
+    return _root(_square(change), change.size)
 
 
 def is_near(slope: float, r: float) -> bool:

@@ -13,8 +13,8 @@ from moestat.metrics.information import expected_information
 from moestat.theory.exponents._cells import FirstOrder
 from moestat.theory.exponents._family import blocks_of
 from moestat.theory.exponents._jumps import Jump
-from moestat.theory.exponents._point import Parameter
-from moestat.theory.exponents._search import Configuration, Ladder, climb_down
+from moestat.theory.exponents._point import Parameter, Point
+from moestat.theory.exponents._search import Configuration, Ladder, climb_down, distance_at
 from moestat.theory.exponents._series import fixed, to_floats
 from moestat.theory.exponents._work import (
     CERTIFIED,
@@ -23,6 +23,7 @@ from moestat.theory.exponents._work import (
     OPEN,
     PROVED,
     SEARCHED,
+    ZERO_DISTANCE,
     Analysis,
     Rate,
     Work,
@@ -33,6 +34,8 @@ from moestat.theory.exponents._work import (
 
 __all__ = ["cells_of_one"]
 
+Directions = list[tuple[Parameter | int, float]]
+"""Coordinates and masses of a null vector, with its entries."""
 _FOLLOWED = 10.0
 """Seconds that a null direction has in any case: whether a block is identified hangs on it."""
 
@@ -123,8 +126,15 @@ def _along(work: Work, at: int, unseen: str) -> Rate:
             return Rate("", "1", math.inf, FREE, f"{relation}: neither density nor border changes")
         return Rate("", "1", math.nan, OPEN, f"{relation}; the function has corners")
     work.report(f"the null direction {relation}")
-    ladder = _follow(work, vector)
+    own = [(p, float(v)) for p, v in zip(first.parameters, vector, strict=True) if v]
+    few = search_point(found, range(found.family.n_experts))
+    ladder = _follow(work, own, few)
     if ladder is None:
+        # Masses, and what all atoms share, move alone: nothing else needs to make up for them.
+        at = _moved(few, own, LADDER[0])
+        if distance_at(few, at) < ZERO_DISTANCE:
+            reason = f"{relation}, and d = 0 in all digits along it"
+            return Rate("", "1", math.inf, FREE, reason)
         return Rate("", "1", math.nan, OPEN, relation)
     found.ladders.append(("1", ladder.pinned.block, ladder))
     if zero_at(ladder):
@@ -143,36 +153,34 @@ def _declared(found: Analysis, first: FirstOrder, vector: FloatArray) -> bool:
     return bool(blocks) and blocks == set(found.family.gate.scaling)
 
 
-def _follow(work: Work, vector: FloatArray) -> Ladder | None:
-    """Distances along a null vector, all else free."""
-    found = work.found
-    first, point = found.first, found.point
-    assert first is not None
-    assert point is not None
-    own = [(p, float(v)) for p, v in zip(first.parameters, vector, strict=True) if v]
+def _follow(work: Work, own: Directions, few: Point) -> Ladder | None:
+    """Distances along a null vector, all else free; None where it moves no atom or time is out."""
     moving = [(p, v) for p, v in own if isinstance(p, Parameter) and p.atom >= 0]
     if not moving:
         return None
     pin, size = max(moving, key=lambda each: abs(each[1]))
-    cells = list(range(found.family.n_experts))
-    few = search_point(found, cells)
-
-    def start(h: float) -> Configuration:
-        values = [few.values.copy() for _ in cells]
-        masses: dict[int, int] = {}
-        for p, v in own:
-            step = fixed(h * v / size)
-            if isinstance(p, int):
-                masses[p] = step
-            elif p.atom < 0:
-                for each in values:
-                    each[p.position] += step
-            else:
-                values[p.atom][p.position] += step
-        return Configuration(cells, values, [0] * len(cells), masses)
-
+    cells = list(range(few.family.n_experts))
     until = max(work.until, monotonic() + _FOLLOWED)
-    return climb_down(few, cells, start, (pin.atom, pin), LADDER, until)
+    return climb_down(
+        few, cells, lambda h: _moved(few, own, h / size), (pin.atom, pin), LADDER, until
+    )
+
+
+def _moved(few: Point, own: Directions, h: float) -> Configuration:
+    """The atoms, moved so far along a null vector."""
+    cells = list(range(few.family.n_experts))
+    values = [few.values.copy() for _ in cells]
+    masses: dict[int, int] = {}
+    for p, v in own:
+        step = fixed(h * v)
+        if isinstance(p, int):
+            masses[p] = step
+        elif p.atom < 0:
+            for each in values:
+                each[p.position] += step
+        else:
+            values[p.atom][p.position] += step
+    return Configuration(cells, values, [0] * len(cells), masses)
 
 
 def _sizes_of_one(found: Analysis) -> None:

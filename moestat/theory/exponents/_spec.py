@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moestat.model.designs import Lattice
+from moestat.model.designs import Design, Lattice
 
 if TYPE_CHECKING:
     from moestat.theory.exponents._found import Found
@@ -26,7 +27,7 @@ _LEAST_STEP = 1.3
 def write_spec(rates: Found, title: str) -> str:
     """The spec as text; see `Rates.spec`."""
     family = rates.family
-    low, high = (getattr(rates.design, name, end) for name, end in (("low", -2.0), ("high", 2.0)))
+    low, high = ends_of(rates.design, family.n_features)
     n_low, n_high = _range(rates)
     blocks = family.unpack(rates.truth)
     lines = [
@@ -44,7 +45,9 @@ def write_spec(rates: Found, title: str) -> str:
         lines.append(f"n_classes = {family.n_classes}")
     if family.is_regression:
         lines.append("noise = 1.0")
-    lines += [f"{name} = {_toml(np.asarray(block).tolist())}" for name, block in blocks.items()]
+    lines += [
+        f"{_key(name)} = {_toml(np.asarray(block).tolist())}" for name, block in blocks.items()
+    ]
     lines.append(f"bounds = {_toml(_bounds(rates, Lattice(low, high, nodes=32)))}")
     lines += [
         "",
@@ -104,6 +107,19 @@ def _least_variance(rates: Found, design: Lattice) -> float:
     return float(np.ceil(least * 100.0) / 100.0)
 
 
+def ends_of(design: Design, n_features: int) -> tuple[float, float]:
+    """The interval of all inputs: that of the design, or from its least to its largest node."""
+    if hasattr(design, "low"):
+        return design.low, design.high  # type: ignore[attr-defined]
+    nodes = design.quadrature(n_features, 16)[0]
+    return float(nodes.min()), float(nodes.max())
+
+
+def _key(name: str) -> str:
+    """A key of a table: signs that TOML does not have in one are quoted."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -111,7 +127,9 @@ def _toml(value: Any) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, Mapping):
         return (
-            "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items() if v is not None) + " }"
+            "{ "
+            + ", ".join(f"{_key(k)} = {_toml(v)}" for k, v in value.items() if v is not None)
+            + " }"
         )
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(_toml, value)) + "]"
