@@ -12,7 +12,8 @@ from moestat.theory.exponents._series import BITS, ONE, Integers, to_floats
 __all__ = ["Relations", "find_relations", "solve"]
 
 _ZERO = BITS * 3 // 5
-"""A pivot below ``2^-192``, 57 digits, is 0: rounding is at 2^-320 times what pivots divided by."""
+"""A pivot below ``2^-192``, 57 digits, is 0.  Pivots that are 0 came out at 2^-314 at most, others
+at 2^-53 at least, and at 2^-100 at a truth 1e-6 off an exceptional set."""
 _CLEAR = BITS * 2 // 5
 """Any other one must be above ``2^-128``, 38 digits; between them nothing is decided."""
 
