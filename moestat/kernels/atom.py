@@ -18,6 +18,10 @@ Layout = tuple[int, int, int, int]
 WORK_ROWS: dict[Callable[..., None], int] = {}
 """Likelihoods that take an array of so many scratch rows as their last argument."""
 
+VARYING: dict[Callable[..., None], Callable[..., None]] = {}
+"""Blocks of likelihoods without terms that no predictor enters, such as ``log y!``: an integral
+over predictors visits each row many times, and these terms may cost more than all others."""
+
 
 @device
 def chain(p1, p2, e1, e2, before, n_mean, m, order, d1, d2):

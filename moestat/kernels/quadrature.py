@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from moestat.compiler.jit import compile_loop, device
-from moestat.kernels.atom import WORK_ROWS
+from moestat.kernels.atom import VARYING, WORK_ROWS
 from moestat.kernels.rows import predict_channel
 from moestat.kernels.views import keep, part, row
 
@@ -51,10 +51,10 @@ _AGREEMENT = 1e-6
 _REFINED = 1e-3
 """Relative difference of sums that nodes in the middle make as exact."""
 
-_NEGLIGIBLE = 1e-18
+_NEGLIGIBLE = 1e-16
 """Share of the largest term at which a sum ends."""
 
-_SPAN = 9.2
+_SPAN = 8.6
 """Distance from the mode in units of the effect at which terms are negligible, because the second
 derivative of the logarithm is at most -1."""
 
@@ -122,14 +122,15 @@ def _adaptive(
 
     ``look(v, order, group)`` is the logarithm of the integrand with its slope and minus its second
     derivative, ``clear(order, group, features, sums_of)`` makes sums of no nodes, and ``visit(v,
-    weight, top, order, group, features, sums_of)`` adds a node to them and returns its share.  The
-    predictors move by at most `widest` with v.  It returns the logarithm of the integral and the
-    sum of the shares.
+    weight, top, order, group, features, sums_of)`` adds a node to them and returns its share and
+    the slope there.  The predictors move by at most `widest` with v, and the search for the mode
+    begins at `start`.  It returns the logarithm of the integral, the sum of the shares and the
+    mode.
     """
 
     @device(forceinline=False)
-    def rule(order, widest, group, features, sums_of):
-        v = last = 0.0
+    def rule(order, widest, start, group, features, sums_of):
+        v, last = start, 0.0
         low, high = -math.inf, math.inf
         height, slope, bend = look(v, 2, group)
         for _ in range(_CLIMB):
@@ -166,7 +167,7 @@ def _adaptive(
                     sign = 1.0 if side == 0 else -1.0
                     for j in range(side * (1 - half), _MOST + 1):
                         node = v + sign * step * (j + 0.5 * half)
-                        share = visit(node, 1.0, top, order, group, features, sums_of)
+                        share, _ = visit(node, 1.0, top, order, group, features, sums_of)
                         if j % 2 == 0:
                             even += share
                         else:
@@ -192,8 +193,8 @@ def _adaptive(
                     middle, rise, mass = begin + 0.5 * sign * length, 0.0, 0.0
                     for j in range(_N_PLACES):
                         node = middle + 0.5 * length * _PLACES[j]
-                        height, slope, _ = look(node, 1, group)
-                        share = 0.5 * length * _WEIGHTS[j] * math.exp(max(height - top, _LEAST))
+                        weight = 0.5 * length * _WEIGHTS[j]
+                        share, slope = visit(node, weight, top, order, group, features, sums_of)
                         mass += share
                         rise += share * slope
                     end = begin + sign * length
@@ -202,16 +203,18 @@ def _adaptive(
                     error = abs(sign * rise - (share_of_end - share_of_begin))
                     too_wide = length * error > tolerance * (total + mass)
                     if too_wide and length > _NARROW * step:
+                        # Few panels are too wide: their nodes are taken out again.
+                        for j in range(_N_PLACES):
+                            node = middle + 0.5 * length * _PLACES[j]
+                            weight = -0.5 * length * _WEIGHTS[j]
+                            visit(node, weight, top, order, group, features, sums_of)
                         length *= 0.5
                         continue
-                    for j in range(_N_PLACES):
-                        node = middle + 0.5 * length * _PLACES[j]
-                        weight = 0.5 * length * _WEIGHTS[j]
-                        total += visit(node, weight, top, order, group, features, sums_of)
+                    total += mass
                     begin, share_of_begin, length = end, share_of_end, 2.0 * length
                 if not share_of_begin <= _NEGLIGIBLE:
-                    return math.nan, total
-        return top + math.log(total * spacing) - _HALF_LOG_2PI, total
+                    return math.nan, total, v
+        return top + math.log(total * spacing) - _HALF_LOG_2PI, total, v
 
     return rule
 
@@ -230,17 +233,18 @@ def _of_normal(
     """
 
     @device(forceinline=False)
-    def rule(order, widest, group, features, sums_of):
+    def rule(order, widest, start, group, features, sums_of):
         _, slope, bend = look(0.0, 2, group)
         v = slope / bend
         top, _, _ = look(v, 0, group)
         side, deviation = math.sqrt(3.0 / bend), 1.0 / math.sqrt(bend)
         clear(order, group, features, sums_of)
-        total = visit(v, 2.0 / 3.0, top, order, group, features, sums_of)
+        total, _ = visit(v, 2.0 / 3.0, top, order, group, features, sums_of)
         weight = math.exp(1.5) / 6.0
-        total += visit(v - side, weight, top, order, group, features, sums_of)
-        total += visit(v + side, weight, top, order, group, features, sums_of)
-        return top + math.log(total * deviation * _SQRT_2PI) - _HALF_LOG_2PI, total
+        for sign in (-1.0, 1.0):
+            share, _ = visit(v + sign * side, weight, top, order, group, features, sums_of)
+            total += share
+        return top + math.log(total * deviation * _SQRT_2PI) - _HALF_LOG_2PI, total, v
 
     return rule
 
@@ -251,11 +255,50 @@ def _rule(normal: bool) -> Callable[..., Any]:
 
 
 _OWN = 4
-"""Sums of an integral before those by coefficients: mean and variance of the effect, and slope and
-second derivative of the integral along a direction of the predictors."""
+"""Sums of an integral before its mode and those by coefficients: mean and variance of the effect,
+and slope and second derivative of the integral along a direction of the predictors."""
+
+_MODE = _OWN
+_BEFORE = _MODE + 1
+"""Places of the mode, at which a search for that of the next integrand begins, and of the sums by
+coefficients."""
 
 _RECORD = 3
 """Depth of a sum whose nodes and shares are written down."""
+
+
+@cache
+def _constant(base_block: Callable[..., None], n: int) -> Callable[..., float]:
+    """The sum of the terms of log-densities that no predictor enters, which no node has."""
+    varying, n_rows = VARYING.get(base_block, base_block), _n_rows(n)
+
+    if varying is base_block:
+
+        @device
+        def none(eta, y, s, m, rows):
+            return 0.0
+
+        return none
+
+    @device(forceinline=False)
+    def constant(eta, y, s, m, rows):
+        at, one = part(rows, 0, n), row(rows, n)
+        g1, g2 = part(rows, n + 1, 2 * n + 1), part(rows, 2 * n + 1, n_rows)
+        for r in range(m):
+            at[0, r] = 0.0
+            for c in range(1, n):
+                at[c, r] = eta[c, s + r]
+        own = part(y, s, s + m)
+        total = 0.0
+        base_block(at, own, m, 0, one, g1, g2)
+        for r in range(m):
+            total += one[r]
+        varying(at, own, m, 0, one, g1, g2)
+        for r in range(m):
+            total -= one[r]
+        return total
+
+    return constant
 
 
 @cache
@@ -268,14 +311,14 @@ def _integral(
     sums, at)`` with the predictors eta (n, .) at an effect of 0, the responses, the loadings of the
     effect, a direction `along` and the features phi of m rows from s on; channel c has
     ``count(width, first + c)`` coefficients, q together, the last one of them that of the loadings.
-    It returns the logarithm of the integral, and fills the mean derivatives by channel of each row,
-    `dl` and `d2l`, as far as `order`, and the column `at` of `sums` (`_n_sums`, .): those of
-    `_OWN`, the latter as far as `depth`, then slopes in the coefficients, their means and
-    covariances.  The working rows `rows` (`_n_rows`, .) are at least m wide.  At depth `_RECORD`
-    nodes and shares are in the last two columns of `record`, as far as it reaches, and their number
-    in place of the slope.
+    It returns the logarithm of the integral, without what `_constant` adds, and fills the mean
+    derivatives by channel of each row, `dl` and `d2l`, as far as `order`, and the column `at` of
+    `sums` (`_n_sums`, .): those of `_OWN`, the latter as far as `depth`, the mode, which is read as
+    a start first, then slopes in the coefficients, their means and covariances.  The working rows
+    `rows` (`_n_rows`, .) are at least m wide.  At depth `_RECORD` nodes and shares are in the last
+    two columns of `record`, as far as it reaches, and their number in place of the slope.
     """
-    n_pairs = n * (n + 1) // 2
+    n_pairs, varying = n * (n + 1) // 2, VARYING.get(base_block, base_block)
 
     @device
     def look(v, order, group):
@@ -285,7 +328,7 @@ def _integral(
         g1, g2 = part(rows, n + 1, 2 * n + 1), part(rows, 2 * n + 1, 2 * n + 1 + n_pairs)
         for r in range(m):
             at[0, r] = eta[0, s + r] + load[s + r] * v
-        base_block(at, part(y, s, s + m), m, order, one, g1, g2)
+        varying(at, part(y, s, s + m), m, order, one, g1, g2)
         height, slope, bend = -0.5 * v * v, -v, 1.0
         for r in range(m):
             height += one[r]
@@ -307,9 +350,9 @@ def _integral(
         for p in range(_OWN):
             sums[p, at] = 0.0
         for p in range(q if order > 1 else 0):
-            sums[_OWN + q + p, at] = 0.0
+            sums[_BEFORE + q + p, at] = 0.0
             for t in range(q):
-                sums[_OWN + 2 * q + p * q + t, at] = 0.0
+                sums[_BEFORE + 2 * q + p * q + t, at] = 0.0
         for r in range(s, s + m):
             for c in range(n + 1 if order > 0 else 0):
                 dl[c, r] = 0.0
@@ -318,13 +361,13 @@ def _integral(
 
     @device
     def visit(node, weight, top, orders, group, features, sums_of):
-        """Add a node to the sums; its share."""
+        """Add a node to the sums; its share and the slope of the logarithm."""
         order, depth = orders
         _, _, along, _, s, m, rows = group
         phi, width, first, q = features
         dl, d2l, sums, at, record = sums_of
         recorded = depth == _RECORD
-        height, _, _ = look(node, max(order, 0 if recorded else depth), group)
+        height, slope, _ = look(node, max(order, 1 if recorded else depth, 1), group)
         g1, g2 = part(rows, n + 1, 2 * n + 1), part(rows, 2 * n + 1, 2 * n + 1 + n_pairs)
         share = weight * math.exp(max(height - top, _LEAST))
         sums[0, at] += share * node
@@ -335,14 +378,14 @@ def _integral(
                 record[place, 1], record[place, 2] = node, share
             sums[2, at] += 1.0
         elif depth > 0:
-            slope = bend = 0.0
+            rise = bend = 0.0
             for r in range(m):
-                slope += along[s + r] * g1[0, r]
-            sums[2, at] += share * slope
+                rise += along[s + r] * g1[0, r]
+            sums[2, at] += share * rise
             if depth > 1:
                 for r in range(m):
                     bend += along[s + r] * along[s + r] * g2[0, r]
-                sums[3, at] += share * (slope * slope + bend)
+                sums[3, at] += share * (rise * rise + bend)
         if order > 0:
             for c in range(n):
                 for r in range(m):
@@ -357,13 +400,13 @@ def _integral(
                     total = 0.0
                     for r in range(m):
                         total += g1[channel, r] * phi[f, s + r]
-                    sums[_OWN + place, at] = factor * total
+                    sums[_BEFORE + place, at] = factor * total
                     place += 1
             for p in range(q):
-                term = share * sums[_OWN + p, at]
-                sums[_OWN + q + p, at] += term
+                term = share * sums[_BEFORE + p, at]
+                sums[_BEFORE + q + p, at] += term
                 for t in range(p + 1):
-                    sums[_OWN + 2 * q + p * q + t, at] += term * sums[_OWN + t, at]
+                    sums[_BEFORE + 2 * q + p * q + t, at] += term * sums[_BEFORE + t, at]
             for c in range(n_pairs):
                 for r in range(m):
                     d2l[c, s + r] += share * g2[c, r]
@@ -373,7 +416,7 @@ def _integral(
                     d2l[n_pairs + c, s + r] += share * node * g2[pair, r]
             for r in range(m):
                 d2l[n_pairs + n, s + r] += share * node * node * g2[0, r]
-        return share
+        return share, slope
 
     rule = _rule(normal)(look, clear, visit, _SLOPE_ERROR[0])
 
@@ -390,9 +433,10 @@ def _integral(
         widest = 0.0
         for r in range(s, s + m):
             widest = max(widest, abs(load[r]))
-        value, total = rule(
+        value, total, sums[_MODE, at] = rule(
             (order, depth),
             widest,
+            sums[_MODE, at],
             (eta, load, along, y, s, m, rows),
             (phi, width, first, q),
             (dl, d2l, sums, at, record),
@@ -413,7 +457,7 @@ def _integral(
             for c in range((n + 1) * (n + 2) // 2):
                 for r in range(s, s + m):
                     d2l[c, r] /= total
-            mean, square = _OWN + q, _OWN + 2 * q
+            mean, square = _BEFORE + q, _BEFORE + 2 * q
             for p in range(q):
                 sums[mean + p, at] /= total
                 for t in range(p + 1):
@@ -428,54 +472,62 @@ def _integral(
 
 @cache
 def _integral_of_integrals(
-    base_block: Callable[..., None], n: int, normal: bool
+    base_block: Callable[..., None], n: int, count: Callable[..., int], normal: bool
 ) -> Callable[..., Any]:
     """The integral of rows that share a second effect, by parts whose rows share the first one.
 
     It is ``integral(eta, y, parts, begin, end, last, order, phi, width, first, rows, moved, inner,
-    outer, sums)`` with the predictors eta (n + 2, .), the last ones of which are the loadings of
-    the first and of the second effect; the parts `begin` to `end` begin at the rows `parts`, and
-    the last one ends before the row `last`.  `inner` are ``dl, d2l, sums`` of the integrals of the
-    parts, `outer` ``dl, d2l`` of the whole; `moved` (n, .) has predictors of its own.  `sums` (.,)
-    are mean and variance of the second effect, q2 means and q2 x q2 covariances of the slopes in
-    the coefficients, then for each part mean and variance of its effect and covariance with the
-    second one.
+    outer, sums, chosen, place, record)`` with the predictors eta (n + 2, .), the last ones of which
+    are the loadings of the first and of the second effect; the parts `begin` to `end` begin at the
+    rows `parts`, and the last one ends before the row `last`.  `inner` are ``dl, d2l, sums`` of the
+    integrals of the parts, `outer` ``dl, d2l`` of the whole; `moved` (n, .) has predictors of its
+    own.  `sums` (.,) are mean and variance of the second effect, q2 means and q2 x q2 covariances
+    of the slopes in the coefficients, then for each part mean and variance of its effect and
+    covariance with the second one.
+
+    Where there is a part `chosen`, not below 0, rows of `record` get the second effect, the first
+    one of this part, and the share of this node; `place` (1,) is their number, of which `record`
+    may hold fewer.  Panels that were too wide have shares of either sign.
     """
-    integral, n_pairs = (
-        _integral(base_block, n, _of_channel, normal),
-        (n + 1) * (n + 2) // 2,
-    )
+    integral, n_pairs = _integral(base_block, n, count, normal), (n + 1) * (n + 2) // 2
+
+    @device(forceinline=False)
+    def of_part(p, order, depth, group, features, inner, record):
+        """The integral of a part at the predictors `moved`."""
+        eta, y, parts, begin, end, last, rows, moved = group
+        phi, width, first, _ = features
+        dl, d2l, sums = inner
+        s, e = parts[p], parts[p + 1] if p + 1 < end else last
+        return integral(
+            moved,
+            row(eta, n),
+            row(eta, n + 1),
+            y,
+            s,
+            e - s,
+            order,
+            depth,
+            phi,
+            width,
+            first,
+            rows,
+            dl,
+            d2l,
+            sums,
+            p - begin,
+            record,
+        )
 
     @device(forceinline=False)
     def heights(v, order, depth, group, features, inner):
         """The logarithm of the integrand, with slope and minus second derivative."""
-        eta, y, parts, begin, end, last, rows, moved = group
-        phi, width, first, _ = features
-        dl, d2l, sums, record = inner
+        eta, _, parts, begin, end, last, _, moved = group
+        _, _, sums = inner
         for r in range(parts[begin], last):
             moved[0, r] = eta[0, r] + eta[n + 1, r] * v
         height, slope, bend = -0.5 * v * v, -v, 1.0
         for p in range(begin, end):
-            s, e = parts[p], parts[p + 1] if p + 1 < end else last
-            height += integral(
-                moved,
-                row(eta, n),
-                row(eta, n + 1),
-                y,
-                s,
-                e - s,
-                order,
-                depth,
-                phi,
-                width,
-                first,
-                rows,
-                dl,
-                d2l,
-                sums,
-                p - begin,
-                record,
-            )
+            height += of_part(p, order, depth, group, features, inner, part(moved, 0, 0))
             slope += sums[2, p - begin]
             bend -= sums[3, p - begin]
         return height, slope, bend
@@ -489,7 +541,8 @@ def _integral_of_integrals(
     def clear(order, group, features, sums_of):
         _, _, parts, begin, end, last, _, _ = group[0]
         _, _, _, q = group[1]
-        (dl, d2l), sums = sums_of
+        (dl, d2l), sums, _, place, _ = sums_of
+        place[0] = 0.0
         q2 = q + features
         size = 2 + q2 + q2 * q2 + 3 * (end - begin)
         for p in range(size):
@@ -505,11 +558,11 @@ def _integral_of_integrals(
         own, inner_features, inner = group
         _, _, parts, begin, end, last, _, _ = own
         _, _, _, q = inner_features
-        dl1, d2l1, sums1, _ = inner
-        (dl, d2l), sums = sums_of
+        dl1, d2l1, sums1 = inner
+        (dl, d2l), sums, chosen, place, record = sums_of
         w = features
         q2 = q + w
-        height, _, _ = heights(node, order, 0, own, inner_features, inner)
+        height, slope, _ = heights(node, order, 1, own, inner_features, inner)
         share = weight * math.exp(max(height - top, _LEAST))
         sums[0] += share * node
         sums[1] += share * node * node
@@ -532,7 +585,7 @@ def _integral_of_integrals(
                     d2l[n_pairs + c, r] += share * node * d2l1[c * (c + 1) // 2, r]
                 d2l[n_pairs + n + 1, r] += share * node * node * d2l1[0, r]
             # Coefficients of the second loading have the slopes of the first channel times v.
-            mean, square = _OWN + q, _OWN + 2 * q
+            mean, square = _BEFORE + q, _BEFORE + 2 * q
             for i in range(q2):
                 from_i = i - q if i >= q else i
                 factor_i = node if i >= q else 1.0
@@ -550,18 +603,43 @@ def _integral_of_integrals(
                         within += sums1[square + from_i * q + from_j, p]
                     term = factor_i * factor_j * within + slope_i * factor_j * slope_j
                     sums[2 + q2 + i * q2 + j] += share * term
-        return share
+        if chosen >= 0:
+            count_before = min(int(place[0]), record.shape[0])
+            rest = part(record, count_before, record.shape[0])
+            of_part(begin + chosen, 0, _RECORD, own, inner_features, inner, rest)
+            for p in range(min(int(sums1[2, chosen]), rest.shape[0])):
+                rest[p, 0] = node
+                rest[p, 2] *= share
+            place[0] += sums1[2, chosen]
+        return share, slope
 
     rule = _rule(normal)(look, clear, visit, _SLOPE_ERROR[1])
 
     @device(forceinline=False)
     def whole(
-        eta, y, parts, begin, end, last, order, phi, width, first, rows, moved, inner, outer, sums
+        eta,
+        y,
+        parts,
+        begin,
+        end,
+        last,
+        order,
+        phi,
+        width,
+        first,
+        rows,
+        moved,
+        inner,
+        outer,
+        sums,
+        chosen,
+        place,
+        record,
     ):
         q = 0
         for c in range(n + 1):
-            q += _of_channel(width, first + c)
-        w = _of_channel(width, first + n + 1)
+            q += count(width, first + c)
+        w = count(width, first + n + 1)
         q2, widest = q + w, 0.0
         for r in range(parts[begin], last):
             widest = max(widest, abs(eta[n + 1, r]))
@@ -572,7 +650,12 @@ def _integral_of_integrals(
             (phi, width, first, q),
             inner,
         )
-        value, total = rule(order, widest, group, w, (outer, sums))
+        for p in range(end - begin):
+            inner[2][_MODE, p] = 0.0
+        into = outer, sums, chosen, place, record
+        value, total, _ = rule(order, widest, 0.0, group, w, into)
+        for p in range(min(int(place[0]), record.shape[0])):
+            record[p, 2] /= total
         dl, d2l = outer
         for p in range(2 + q2 + q2 * q2 + 3 * (end - begin)):
             sums[p] /= total
@@ -604,6 +687,7 @@ def marginal_block(base_block: Callable[..., None], n: int, q: int = 1) -> Calla
     s) / s^2``.
     """
     integral, n_rows = _integral(base_block, n, _one, False), _n_rows(n)
+    constant = _constant(base_block, n)
     n_sums, n_pairs = _n_sums(n + 1), (n + 1) * (n + 2) // 2
     n_own = (1 + n_pairs + n if q > 1 else 0) + 1
     n_work = 1 + n_rows + n_sums + n_own
@@ -624,14 +708,16 @@ def marginal_block(base_block: Callable[..., None], n: int, q: int = 1) -> Calla
             dl = part(work, 2 + n_rows + n_sums, 3 + n_rows + n_sums + n)
             d2l = part(work, 3 + n_rows + n_sums + n, n_work)
         for b in range(m):
+            sums[_MODE, 0] = 0.0
             value[b] = integral(
                 eta, load, load, y, b, 1, order, 0, ones, ones, 0, rows, dl, d2l, sums, 0, ones
             )
+            value[b] += constant(eta, y, b, 1, rows)
             if order > 1:
                 for c in range(n + 1):
                     for e in range(c + 1):
                         d2l[c * (c + 1) // 2 + e, b] += sums[
-                            _OWN + 2 * (n + 1) + c * (n + 1) + e, 0
+                            _BEFORE + 2 * (n + 1) + c * (n + 1) + e, 0
                         ]
             if q > 1 and order > 0:
                 s, ratio = load[b], 0.0
@@ -672,7 +758,7 @@ def _n_rows(n: int) -> int:
 
 def _n_sums(q: int) -> int:
     """Numbers that an integral of q coefficients adds up."""
-    return _OWN + 2 * q + q * q
+    return _BEFORE + 2 * q + q * q
 
 
 @cache
@@ -689,6 +775,7 @@ def intercepts_loop(base_block: Callable[..., None], n: int) -> Callable[..., No
     channels.
     """
     integral, n_rows = _integral(base_block, n, _of_channel, False), _n_rows(n)
+    constant = _constant(base_block, n)
 
     @compile_loop
     def loop(theta, coefficients, y, order, phi, m, begin, parts, rows, moments, of_parts, spread):
@@ -699,7 +786,7 @@ def intercepts_loop(base_block: Callable[..., None], n: int) -> Callable[..., No
         for c in range(n_like):
             q += width[first + c]
         eta, own = np.empty((n_like, size)), np.empty((n_rows, size))
-        sums, none = np.empty((_OWN + 2 * q + q * q, 1)), np.empty((0, 3))
+        sums, none = np.empty((_BEFORE + 2 * q + q * q, 1)), np.empty((0, 3))
         for i in range(k):
             for c in range(n_like):
                 predict_channel(theta, index[i, first + c], width[first + c], phi, m, row(eta, c))
@@ -710,6 +797,7 @@ def intercepts_loop(base_block: Callable[..., None], n: int) -> Callable[..., No
                 density[i, r] = 0.0
             for group in range(begin.size):
                 s, e = begin[group], begin[group + 1] if group + 1 < begin.size else m
+                sums[_MODE, 0] = 0.0
                 value = integral(
                     eta,
                     load,
@@ -729,12 +817,13 @@ def intercepts_loop(base_block: Callable[..., None], n: int) -> Callable[..., No
                     0,
                     none,
                 )
+                value += constant(eta, y, s, e - s, own)
                 density[i, s] = moments[i, group, 2] = value
                 moments[i, group, 0], moments[i, group, 1] = sums[0, 0], sums[1, 0]
                 if order > 1:
                     for p in range(q):
                         for t in range(q):
-                            spread[i, group, p, t] = sums[_OWN + 2 * q + p * q + t, 0]
+                            spread[i, group, p, t] = sums[_BEFORE + 2 * q + p * q + t, 0]
         keep(eta)
         keep(own)
         keep(sums)
@@ -751,8 +840,8 @@ def pairs_loop(base_block: Callable[..., None], n: int, normal: bool) -> Callabl
     the first effect of these, and its covariance with the second one, of which `moments` has mean
     and variance.
     """
-    integral = _integral_of_integrals(base_block, n, normal)
-    n_rows = _n_rows(n)
+    integral = _integral_of_integrals(base_block, n, _of_channel, normal)
+    constant, n_rows = _constant(base_block, n), _n_rows(n)
 
     @compile_loop
     def loop(theta, coefficients, y, order, phi, m, begin, parts, rows, moments, of_parts, spread):
@@ -773,11 +862,9 @@ def pairs_loop(base_block: Callable[..., None], n: int, normal: bool) -> Callabl
             most = max(most, ends[group + 1] - ends[group])
         eta, own, moved = np.empty((n_like, size)), np.empty((n_rows, size)), np.empty((n, size))
         dl1, d2l1 = np.empty((n + 1, size)), np.empty(((n + 1) * (n + 2) // 2, size))
-        none = np.empty((0, 3))
-        sums1, sums = (
-            np.zeros((_OWN + 2 * q + q * q, most)),
-            np.empty(2 + q2 + q2 * q2 + 3 * most),
-        )
+        none, place = np.empty((0, 3)), np.zeros(1)
+        sums1 = np.zeros((_BEFORE + 2 * q + q * q, most))
+        sums = np.empty(2 + q2 + q2 * q2 + 3 * most)
         for i in range(k):
             for c in range(n_like):
                 predict_channel(theta, index[i, first + c], width[first + c], phi, m, row(eta, c))
@@ -801,10 +888,14 @@ def pairs_loop(base_block: Callable[..., None], n: int, normal: bool) -> Callabl
                     first,
                     own,
                     moved,
-                    (dl1, d2l1, sums1, none),
+                    (dl1, d2l1, sums1),
                     (own_1, own_2),
                     sums,
+                    -1,
+                    place,
+                    none,
                 )
+                value += constant(eta, y, s, e - s, own)
                 density[i, s] = moments[i, group, 2] = value
                 moments[i, group, 0], moments[i, group, 1] = sums[0], sums[1]
                 for p in range(3 * (b - a)):
@@ -820,6 +911,8 @@ def pairs_loop(base_block: Callable[..., None], n: int, normal: bool) -> Callabl
         keep(d2l1)
         keep(sums1)
         keep(sums)
+        keep(none)
+        keep(place)
 
     return loop
 
@@ -829,107 +922,45 @@ def nodes_loop(base_block: Callable[..., None], n: int, normal: bool) -> Callabl
     """A loop that writes down nodes of the effects of one group, compiled on first use.
 
     It is ``loop(eta, y, parts, chosen, record)`` with the predictors eta (n + 2, m), the last ones
-    of which are the loadings, and the first rows of the parts of the group.  Rows of `record` get
-    the second effect, the first one of the part `chosen`, and the share of this node; it returns
-    the number of nodes, of which `record` may hold fewer, and the logarithm of the integral.
+    of which are the loadings, and the first rows of the parts of the group; see
+    `_integral_of_integrals` for the part `chosen` and `record`.  It returns the number of nodes and
+    the logarithm of the integral.
     """
-    integral, n_rows, n_sums = (
-        _integral(base_block, n, _one, normal),
-        _n_rows(n),
-        _n_sums(n + 1),
-    )
+    integral = _integral_of_integrals(base_block, n, _one, normal)
+    constant, n_rows, n_sums, q2 = _constant(base_block, n), _n_rows(n), _n_sums(n + 1), n + 2
 
-    @device
-    def heights(v, order, group):
-        eta, y, parts, own, moved, inner, sums, none = group
-        m = eta.shape[1]
-        for r in range(m):
-            moved[0, r] = eta[0, r] + eta[n + 1, r] * v
-        height, slope, bend = -0.5 * v * v, -v, 1.0
-        for p in range(parts.size):
-            s, e = parts[p], parts[p + 1] if p + 1 < parts.size else m
-            height += integral(
-                moved,
-                row(eta, n),
-                row(eta, n + 1),
-                y,
-                s,
-                e - s,
-                0,
-                order,
-                none,
-                none,
-                0,
-                own,
-                inner,
-                inner,
-                sums,
-                0,
-                none,
-            )
-            slope += sums[2, 0]
-            bend -= sums[3, 0]
-        return height, slope, bend
-
-    @device
-    def clear(order, group, features, sums_of):
-        _, place, _ = sums_of
-        place[0] = 0.0
-
-    @device(forceinline=False)
-    def visit(node, weight, top, order, group, features, sums_of):
-        eta, y, parts, own, moved, inner, sums, none = group
-        chosen, place, record = sums_of
-        height, _, _ = heights(node, 0, group)
-        share = weight * math.exp(max(height - top, _LEAST))
-        first = min(int(place[0]), record.shape[0])
-        s = parts[chosen]
-        e = parts[chosen + 1] if chosen + 1 < parts.size else eta.shape[1]
-        integral(
-            moved,
-            row(eta, n),
-            row(eta, n + 1),
+    @compile_loop
+    def loop(eta, y, parts, chosen, record):
+        m, count = eta.shape[1], parts.size
+        own, moved, none = np.empty((n_rows, m)), np.empty((n, m)), np.empty((1, m))
+        sums1, sums = np.zeros((n_sums, count)), np.empty(2 + q2 + q2 * q2 + 3 * count)
+        place = np.zeros(1)
+        value = integral(
+            eta,
             y,
-            s,
-            e - s,
+            parts,
             0,
-            _RECORD,
+            count,
+            m,
+            0,
             none,
             none,
             0,
             own,
-            inner,
-            inner,
+            moved,
+            (none, none, sums1),
+            (none, none),
             sums,
-            0,
-            part(record, first, record.shape[0]),
+            chosen,
+            place,
+            record,
         )
-        for p in range(first, min(first + int(sums[2, 0]), record.shape[0])):
-            record[p, 0] = node
-            record[p, 2] *= share
-        place[0] += sums[2, 0]
-        return share
-
-    rule = _rule(normal)(heights, clear, visit, _SLOPE_ERROR[1])
-
-    @compile_loop
-    def loop(eta, y, parts, chosen, record):
-        m, widest = eta.shape[1], 0.0
-        own, moved, inner = np.empty((n_rows, m)), np.empty((n, m)), np.empty((1, m))
-        sums, none, place = np.empty((n_sums, 1)), np.empty((1, m)), np.zeros(1)
-        for r in range(m):
-            widest = max(widest, abs(eta[n + 1, r]))
-            for c in range(n):
-                moved[c, r] = eta[c, r]
-        group = eta, y, parts, own, moved, inner, sums, none
-        value, total = rule(0, widest, group, 0, (chosen, place, record))
-        for p in range(min(int(place[0]), record.shape[0])):
-            record[p, 2] /= total
+        value += constant(eta, y, 0, m, own)
         keep(own)
         keep(moved)
-        keep(inner)
-        keep(sums)
         keep(none)
+        keep(sums1)
+        keep(sums)
         keep(place)
         return int(place[0]), value
 

@@ -23,6 +23,7 @@ from moestat.base.types import Encoded, FloatArray, Law
 from moestat.base.validate import positive_int, short
 from moestat.compiler.jit import device
 from moestat.compiler.math import log_gamma, logistic
+from moestat.kernels.atom import VARYING
 from moestat.model.censoring import decay_up, extreme, extreme_below, normal, normal_below
 from moestat.model.members import Channel, Likelihood
 from moestat.model.random_intercept import with_integrated_effects
@@ -32,71 +33,67 @@ from moestat.model.responses import LEAST_PROBABILITY, likelihood_of_counts
 from moestat.model.trials import decode_rows, encode_rows, successes_of
 
 
-@device
-def block(eta, y, m, order, value, d1, d2):
-    """Log-probability of y successes; predictors are (eta, N), the number N the same for all.
-
-    ``d_eta = y - N p`` and ``d_eta_eta = -N p (1 - p)``; N is known and has no derivatives.
-    """
-    trials = eta[1, 0]
-    top = log_gamma(trials + 1.0)
-    for b in range(m):
-        level, less = logistic(eta[0, b])
-        choices = top - log_gamma(y[b] + 1.0) - log_gamma(trials - y[b] + 1.0)
-        value[b] = choices + trials * level - (trials - y[b]) * eta[0, b]
-        d1[0, b] = y[b] - trials * (1.0 - less)
-        d1[1, b] = 0.0
-        if order > 1:
-            d2[0, b] = -trials * less * (1.0 - less)
-            d2[1, b] = 0.0
-            d2[2, b] = 0.0
-
-
-@device
-def block_of_rows(eta, y, m, order, value, d1, d2):
-    """Log-probability where each row has its own number of trials; the predictor is eta."""
-    for b in range(m):
-        successes, trials = y[b].real, y[b].imag
-        level, less = logistic(eta[0, b])
-        choices = log_gamma(trials + 1.0) - log_gamma(successes + 1.0)
-        choices -= log_gamma(trials - successes + 1.0)
-        value[b] = choices + trials * level - (trials - successes) * eta[0, b]
-        d1[0, b] = successes - trials * (1.0 - less)
-        if order > 1:
-            d2[0, b] = -trials * less * (1.0 - less)
-
-
 @cache
-def _linked(law: Callable[..., Any], below: Callable[..., Any], rows: bool) -> Callable[..., None]:
-    """The block of a probability ``F(eta)``, by a law with its survival, and the logarithm of F.
+def _blocks(law: Callable[..., Any]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The blocks of a probability ``F(eta)``, for one number of trials and for one of each row.
+
+    ``law(eta, y, N)`` is ``y log F + (N - y) log(1 - F)`` with its first two derivatives.  The
+    predictors are (eta, N) where the number N is the same for all, and known.
+    """
+
+    def block_of(rows: bool) -> Callable[..., None]:
+        @device
+        def varying(eta, y, m, order, value, d1, d2):
+            for b in range(m):
+                trials = y[b].imag if rows else eta[1, 0]
+                value[b], d1[0, b], second = law(eta[0, b], y[b].real, trials)
+                if order > 1:
+                    d2[0, b] = second
+                if not rows:
+                    d1[1, b] = 0.0
+                    if order > 1:
+                        d2[1, b] = 0.0
+                        d2[2, b] = 0.0
+
+        @device
+        def block(eta, y, m, order, value, d1, d2):
+            varying(eta, y, m, order, value, d1, d2)
+            for b in range(m):
+                trials = y[b].imag if rows else eta[1, 0]
+                choices = log_gamma(trials + 1.0) - log_gamma(y[b].real + 1.0)
+                value[b] += choices - log_gamma(trials - y[b].real + 1.0)
+
+        VARYING[block] = varying
+        return block
+
+    return block_of(False), block_of(True)
+
+
+@device
+def _logit(eta, successes, trials):
+    """``d_eta = y - N p`` and ``d_eta_eta = -N p (1 - p)``."""
+    level, less = logistic(eta)
+    value = trials * level - (trials - successes) * eta
+    return value, successes - trials * (1.0 - less), -trials * less * (1.0 - less)
+
+
+def _linked(law: Callable[..., Any], below: Callable[..., Any]) -> Callable[..., Any]:
+    """The law of a probability F, by a law with its survival, and the logarithm of F.
 
     With the hazards ``r = f / F`` and ``h = f / (1 - F)`` and the slope psi of log f,
     ``d_eta = y r - (N - y) h`` and ``d_eta_eta = y r (psi - r) - (N - y) h (psi + h)``.
     """
 
     @device
-    def block(eta, y, m, order, value, d1, d2):
-        for b in range(m):
-            successes = y[b].real
-            trials = y[b].imag if rows else eta[1, 0]
-            failures = trials - successes
-            z = eta[0, b]
-            log_f, psi, _, log_sf = law(z)
-            log_cdf = below(z)
-            r, h = decay_up(log_f - log_cdf), decay_up(log_f - log_sf)
-            choices = log_gamma(trials + 1.0) - log_gamma(successes + 1.0)
-            choices -= log_gamma(failures + 1.0)
-            value[b] = choices + successes * log_cdf + failures * log_sf
-            d1[0, b] = successes * r - failures * h
-            if order > 1:
-                d2[0, b] = successes * r * (psi - r) - failures * h * (psi + h)
-            if not rows:
-                d1[1, b] = 0.0
-                if order > 1:
-                    d2[1, b] = 0.0
-                    d2[2, b] = 0.0
+    def linked(eta, successes, trials):
+        failures = trials - successes
+        log_f, psi, _, log_sf = law(eta)
+        log_cdf = below(eta)
+        r, h = decay_up(log_f - log_cdf), decay_up(log_f - log_sf)
+        second = successes * r * (psi - r) - failures * h * (psi + h)
+        return successes * log_cdf + failures * log_sf, successes * r - failures * h, second
 
-    return block
+    return linked
 
 
 @dataclass(frozen=True)
@@ -145,17 +142,17 @@ LINKS = {
     "logit": _Link(
         lambda eta: (log_sigmoid(eta), log_sigmoid(-eta)),
         lambda p: np.log(p) - np.log1p(-p),
-        (block, block_of_rows),
+        _blocks(_logit),
     ),
     "probit": _Link(
         _logs_of_probit,
         _quantile_of_probit,
-        (_linked(normal, normal_below, False), _linked(normal, normal_below, True)),
+        _blocks(_linked(normal, normal_below)),
     ),
     "cloglog": _Link(
         lambda eta: (np.log(-np.expm1(-np.exp(eta))), -np.exp(eta)),
         lambda p: np.log(-np.log1p(-p)),
-        (_linked(extreme, extreme_below, False), _linked(extreme, extreme_below, True)),
+        _blocks(_linked(extreme, extreme_below)),
     ),
 }
 

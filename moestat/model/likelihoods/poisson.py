@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from moestat.base.types import Encoded, FloatArray, Law
 from moestat.compiler.jit import device
 from moestat.compiler.math import exp, log_gamma
+from moestat.kernels.atom import VARYING
 from moestat.model.censoring import FAR, OPEN, bounds_of
 from moestat.model.large_counts import draw_counts, poisson
 from moestat.model.members import Likelihood
@@ -34,16 +35,27 @@ _MOST = 100_000
 
 
 @device
-def block(eta, y, m, order, value, d1, d2):
-    """Log-probability ``y eta - mu - log y!`` with ``d1 = y - mu`` and ``d2 = -mu``."""
+def varying(eta, y, m, order, value, d1, d2):
+    """What depends on the predictor, ``y eta - mu``, with ``d1 = y - mu`` and ``d2 = -mu``."""
     for b in range(m):
         at = eta[0, b] if eta[0, b] < _STEEPEST else _STEEPEST
         mean = exp(at)
-        value[b] = y[b] * at - mean - log_gamma(y[b] + 1.0)
+        value[b] = y[b] * at - mean
         d1[0, b] = y[b] - mean
     if order > 1:
         for b in range(m):
             d2[0, b] = d1[0, b] - y[b]
+
+
+@device
+def block(eta, y, m, order, value, d1, d2):
+    """Log-probability ``y eta - mu - log y!``."""
+    varying(eta, y, m, order, value, d1, d2)
+    for b in range(m):
+        value[b] -= log_gamma(y[b] + 1.0)
+
+
+VARYING[block] = varying
 
 
 @device
