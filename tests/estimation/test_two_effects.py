@@ -291,3 +291,32 @@ def test_parts_that_are_single_rows_or_whole_groups_are_said(schools):
             table = schools.assign(part=part)
             moestat.fit_formula("y ~ x + (1 | school/part)", table, n_experts=1, rng=0)
         assert (IdentificationWarning in {w.category for w in told}) == lost
+
+
+NAMES = ["1", "0", "3.5", "a|b", "a || b", "a/b", "a:b", "f(x)", "it's", "if", "None", "a + b"]
+NAMES += ["`", "a`b", "", ".", "Q('x')", "(1 | id)", "y ~ x"]
+UNWRITABLE = "cannot be (written in a formula|told from the)"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("old", "form"),
+    [
+        ("x", "y ~ {0} + (1 + {0} | school)"),
+        ("school", "y ~ x + (1 | {0})"),
+        ("school", "y ~ x + (1 | {0}/class)"),
+        ("class", "y ~ x + (1 | school/{0})"),
+    ],
+)
+def test_names_between_back_ticks_are_read_or_refused(name, old, form, schools):
+    """A column between back-ticks is that column, whatever its name, or the name is refused."""
+    table = schools[schools.school < "s08"].drop(columns="school/class")
+    plain = fitted(form.format(old), table)
+    odd, given = form.format(f"`{name}`"), table.rename(columns={old: name})
+    if "`" in name or not name or (old == "x" and name in ("1", ".")):
+        with pytest.raises(ValueError, match=UNWRITABLE):
+            fitted(odd, given)
+        return
+    found = fitted(odd, given)
+    assert found.llf == pytest.approx(plain.llf, abs=1e-7)
+    assert found.random_effects().shape == plain.random_effects().shape

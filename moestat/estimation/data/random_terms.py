@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.validate import is_mapping, is_sequence, short
+from moestat.estimation.reading.hints import unwritable
 from moestat.estimation.reading.parse import ONE, Term, one_column, parsed
 from moestat.model.family import Family
 
@@ -211,6 +212,7 @@ def effects_of_formula(formula: Any, columns: Sequence[str]) -> tuple[Any, Rando
             "formula: random effects are of the groups of one column, such as (1 | id), or of two"
             " nested ones, such as (1 | school/class); other and crossed groups are not available"
             f" (lme4 of R has them); got {formula[begin : end + 1]!r}"
+            + (f": {reason}" if (reason := unwritable(label, columns)) else "")
         )
     others = [name for name in columns if name not in (groups, within)]
     before, after = formula[:begin].rstrip(), formula[end + 1 :].lstrip()

@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words", "words_of_python"]
+__all__ = ["FEW_LEVELS", "back_ticks", "hint_of_words", "unwritable", "words_of_python"]
 
 FEW_LEVELS = 10
 """A column with no more distinct words is taken as a category, whatever the words look like."""
@@ -36,9 +36,17 @@ def hint_of_words(name: object, words: Iterable[object]) -> str:
 def back_ticks(formula: str, columns: Sequence[str]) -> str:
     """Which columns with spaces a formula names without back-ticks, as a hint; else ""."""
     bare = re.sub(r"`[^`]*`", "", formula)
-    named = [name for name in columns if not name.isidentifier() and name in bare]
+    named = [name for name in columns if name and not name.isidentifier() and name in bare]
     examples = ", ".join(f"`{name}`" for name in named[:3])
     return f"write names with spaces or signs between back-ticks: {examples}" if named else ""
+
+
+def unwritable(formula: str, columns: Sequence[str]) -> str:
+    """Which name of a column in a formula has no form there, not even in back-ticks; else ""."""
+    for name in columns:
+        if f"`{name}`" in formula and ("`" in name or not name):
+            return f"the name {name!r} of a column cannot be written in a formula; rename it"
+    return ""
 
 
 def words_of_python(formula: str, columns: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moestat.base.validate import short
-from moestat.estimation.reading.hints import back_ticks, words_of_python
+from moestat.estimation.reading.hints import back_ticks, unwritable, words_of_python
 
 __all__ = ["ONE", "Parsed", "Term", "one_column", "parsed"]
 
@@ -87,6 +87,9 @@ def parsed(formula: object, columns: Sequence[str], offset: str | None = None) -
 
 def one_column(text: str, columns: Sequence[str]) -> str | None:
     """The name of the column that a text is; None if it is something else."""
+    name = text.removeprefix("`").removesuffix("`")
+    if name and text == f"`{name}`" and name in columns:
+        return name
     try:
         terms = [term for term in map(_plain_term, _parse(text, columns, "")) if term != ONE]
     except (AttributeError, ValueError):
@@ -101,7 +104,8 @@ def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
     from formulaic.errors import FormulaicError
 
     # ``Q("a b")`` is how patsy, and so statsmodels, quotes a name.
-    text = re.sub(r"""\bQ\(\s*(["'])([^`"']+)\1\s*\)""", r"`\2`", text)
+    quoted = r"""(`[^`]*`)|\bQ\(\s*(["'])([^`"']+)\2\s*\)"""
+    text = re.sub(quoted, lambda match: match[1] or f"`{match[3]}`", text)
     # ``^`` is R's power, also within functions; quoted text is not changed.
     quoted = r"""(`[^`]*`|'[^']*'|"[^"]*")|\^"""
     text = re.sub(quoted, lambda match: match[1] or "**", text)
@@ -110,11 +114,16 @@ def _parse(text: str, columns: Sequence[str], refusal: str) -> Any:
         raise ValueError(
             "formula: a column with the name '1' cannot be told from the intercept; rename it"
         )
+    if "." in columns and "`.`" in text:
+        raise ValueError(
+            "formula: a column with the name '.' cannot be told from the dot that stands for all"
+            " columns; rename it"
+        )
     try:
         known = {"__formulaic_variables_available__": list(columns)}
         return Formula.from_spec(text, context=known)
     except (FormulaicError, SyntaxError, ValueError, IndexError) as error:
-        reason = back_ticks(text, columns)
+        reason = unwritable(text, columns) or back_ticks(text, columns)
         if isinstance(error, SyntaxError):
             reason = words_of_python(text, columns) or reason
         # Further lines are a drawing for terminals.
