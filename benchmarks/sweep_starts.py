@@ -1,6 +1,7 @@
 """Over-specified cells of sweeps beside sixty further starts: is the estimate the maximum?
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/sweep_starts.py [--replicates 6]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/sweep_starts.py doubt [--replicates 5] [--seed 3851]
 
 Each cell is fitted from the starts near the truth (`estimate = "near-truth"`), from the search for
 the maximum, from the search and the second pass of `run --confirm`, and from sixty further starts
@@ -8,6 +9,10 @@ of other kinds.  Shown are the share of the cells in which the sixty are higher 
 the mean height below the highest of all, and the processor time of a whole cell over that of one
 near the truth.  Then the probability of a higher maximum is fitted to one half of the cells, and
 compared with what happened in the other half.
+
+`doubt` takes cells of another seed and asks what the estimated probability and the agreement of
+the runs say of single cells, and whether a probability fitted to the even replicates says more of
+the odd ones, and the other way about.  The sixty starts judge.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from results import markdown
@@ -38,7 +43,7 @@ from moestat.sweep.spec.read import parse_spec
 
 HEAD = """
 title = "over-specified"
-seed = 85
+seed = {seed}
 replicates = {replicates}
 n = {sizes}
 design = {{ law = "uniform", low = {low}, high = {high} }}
@@ -121,11 +126,12 @@ MARGIN = 0.02
 """Log-likelihood by which a maximum is higher: twice the difference that counts as the same."""
 
 
-def spec_of(name: str, estimate: str, replicates: int, k: int = 3) -> Spec:
+def spec_of(name: str, estimate: str, replicates: int, k: int = 3, seed: int = 85) -> Spec:
     """The sweep of one family."""
     truth, loss, reach, more, sizes = FAMILIES[name]
     values = {"low": -reach, "high": reach, "loss": loss, "more": more, "sizes": sizes}
     head = {"replicates": replicates, "truth": truth, "k": k, "starts": STARTS[estimate]}
+    head |= {"seed": seed}
     return as_fits(parse_spec(HEAD.format(**values, **head)))
 
 
@@ -245,11 +251,141 @@ def calibration(cells: list[list[float]]) -> str:
     )
 
 
+DOUBTED = [*((name, 3) for name in FAMILIES if name != "least squares"), ("softmax, 2 classes", 4)]
+"""Families and numbers of experts of `doubt`."""
+
+
+class Judged(NamedTuple):
+    """A cell of `doubt`: what its runs say, and whether the sixty starts were higher."""
+
+    name: str
+    k: int
+    replicate: int
+    ends: list[float]  # heights of the runs of the first search
+    chance: float  # estimated probability of a higher maximum, and share of the runs that agree
+    agreement: float
+    missed: bool
+    chance_after: float  # the same after a second pass
+    agreement_after: float
+    missed_after: bool
+    moved: bool  # by the second pass
+
+
+def judged(replicates: int, seed: int) -> list[Judged]:
+    """The cells of `doubt`."""
+    found: list[Judged] = []
+    for name, k in DOUBTED:
+        spec = spec_of(name, "maximum", replicates, k, seed)
+        truth, rules = spec.truths["t"], spec.start_rules(spec.curves[0])
+        second = MaximumStarts(truth.family, truth.theta, SECOND_PASS)
+        for cell in plan_cells(spec):
+            after, _, first = height(spec, cell, rules)
+            confirmed, _, both = height(spec, cell, [*rules, second])
+            most, _, _ = height(spec, cell, further(spec))
+            found.append(
+                Judged(
+                    name=name,
+                    k=k,
+                    replicate=cell.replicate,
+                    ends=ends_of(spec, cell, second)[0],
+                    chance=first.p_higher,
+                    agreement=first.agreement,
+                    missed=most > after + MARGIN,
+                    chance_after=both.p_higher,
+                    agreement_after=both.agreement,
+                    missed_after=most > confirmed + MARGIN,
+                    moved=confirmed > after + MARGIN,
+                )
+            )
+    return found
+
+
+def ranks(score: np.ndarray, missed: np.ndarray) -> float:
+    """Probability that a cell that missed has the higher score of two, ties as a half."""
+    high, low = score[missed][:, None], score[~missed]
+    return float(np.mean((high > low) + 0.5 * (high == low)))
+
+
+def doubt_page(cells: Sequence[Judged]) -> str:
+    """What single cells' numbers say, in tables."""
+    chance, chance_after = (
+        np.array([getattr(c, f) for c in cells]) for f in ("chance", "chance_after")
+    )
+    agree, agree_after = (
+        np.array([getattr(c, f) for c in cells]) for f in ("agreement", "agreement_after")
+    )
+    missed, missed_after, moved = (
+        np.array([getattr(c, f) for c in cells], bool) for f in ("missed", "missed_after", "moved")
+    )
+    families = [
+        {
+            "family": name,
+            "k": k,
+            "cells": int(at.sum()),
+            "estimated": round(float(chance[at].mean()), 2),
+            "missed": round(float(missed[at].mean()), 2),
+            "estimated after the second pass": round(float(chance_after[at].mean()), 2),
+            "missed after it": round(float(missed_after[at].mean()), 2),
+        }
+        for name, k in DOUBTED
+        if (at := np.array([(c.name, c.k) == (name, k) for c in cells])).any()
+    ]
+    bins = [
+        {
+            "runs at the best height": f"{low:.0%} to {high:.0%}",
+            "cells": int(at.sum()),
+            "estimated": round(float(chance[at].mean()), 2),
+            "missed": round(float(missed[at].mean()), 2),
+            "moved by the second pass": round(float(moved[at].mean()), 2),
+        }
+        for low, high in ((0, 0.1), (0.1, 0.2), (0.2, 0.5), (0.5, 1.0))
+        if (at := (agree >= low) & (agree < high)).any()
+    ]
+    scores = [
+        {
+            "pass": label,
+            "missed": round(float(y.mean()), 2),
+            "Brier score, estimated": round(float(np.mean((p - y) ** 2)), 3),
+            "of the mean share": round(float(np.mean((y.mean() - y) ** 2)), 3),
+            "higher score of a cell that missed, estimated": round(ranks(p, y), 2),
+            "by agreement": round(ranks(-a, y), 2),
+        }
+        for label, p, a, y in (
+            ("first", chance, agree, missed),
+            ("second", chance_after, agree_after, missed_after),
+        )
+    ]
+    X = np.array([covariates(cell.ends)[:3] for cell in cells])
+    even = np.array([cell.replicate % 2 == 0 for cell in cells])
+    halves = []
+    for fitted in (even, ~even):
+        held, y = ~fitted, missed[~fitted]
+        again = 1.0 / (1.0 + np.exp(-X[held] @ logistic(X[fitted], missed[fitted].astype(float))))
+        halves.append(
+            f"{np.mean((chance[held] - y) ** 2):.3f} as shipped, {np.mean((again - y) ** 2):.3f}"
+            f" fitted again, {np.mean((missed[fitted].mean() - y) ** 2):.3f} for the mean share"
+        )
+    return (
+        "# What the runs of a cell say about a higher maximum\n\n"
+        f"{markdown(families)}\n\n{markdown(scores)}\n\n{markdown(bins)}\n\n"
+        f"Brier scores of the held-out half, the odd replicates: {halves[0]}; the even ones:"
+        f" {halves[1]}.\n"
+    )
+
+
 def main() -> None:
     """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("what", choices=("starts", "doubt"), nargs="?", default="starts")
     parser.add_argument("--replicates", type=int, default=12)
-    replicates = parser.parse_args().replicates
+    parser.add_argument("--seed", type=int, default=3851)
+    arguments = parser.parse_args()
+    replicates, results = arguments.replicates, Path(__file__).with_name("results")
+    if arguments.what == "doubt":
+        page = doubt_page(judged(replicates, arguments.seed))
+        print(page)
+        results.joinpath("sweep_doubt.md").write_text(page, "utf-8")
+        return
     rows: list[dict[str, object]] = []
     cells: list[list[float]] = []
     both = ("softmax, 2 classes", 4), ("gaussian softmax", 2)
@@ -261,7 +397,7 @@ def main() -> None:
     title = "# Over-specified cells beside sixty further starts"
     page = f"{title}\n\n{markdown(rows)}\n\n{calibration(cells)}\n"
     print(page)
-    Path(__file__).with_name("results").joinpath("sweep_starts.md").write_text(page, "utf-8")
+    results.joinpath("sweep_starts.md").write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

@@ -37,13 +37,9 @@ def columns(**given):
     return values | {name: np.array(value, float) for name, value in given.items()}
 
 
-def test_an_estimate_is_in_doubt_by_its_probability_or_else_by_its_starts():
-    some = columns(
-        p_higher=[0.1, 0.3, np.nan, np.nan, np.nan],
-        agreement=[0.1, 1.0, 0.4, 0.6, 0.0],
-        n_starts=[17, 17, 3, 3, 1],
-    )
-    assert in_doubt(some).tolist() == [False, True, True, False, False]
+def test_an_estimate_is_in_doubt_where_few_of_its_starts_agree():
+    some = columns(agreement=[0.1, 0.6, 0.4, 0.6, 0.0], n_starts=[17, 17, 3, 3, 1])
+    assert in_doubt(some).tolist() == [True, False, True, False, False]
 
 
 def test_evidence_counts_what_the_runs_say():
@@ -60,7 +56,7 @@ def test_evidence_counts_what_the_runs_say():
         {},
     )
     assert evidence.missed == pytest.approx(0.3)
-    assert (evidence.agreeing, evidence.doubtful, evidence.higher) == (2, 2, 2)
+    assert (evidence.agreeing, evidence.doubtful, evidence.higher) == (2, 1, 2)
     assert (evidence.confirmed, evidence.moved) == (1, 1)
     assert evidence.above_near_truth is not None
     assert evidence.above_near_truth.largest == 2.0
@@ -73,7 +69,13 @@ def doubtful(text, cell):
         return record
     chance = 0.9 if cell.replicate == 1 else 0.05
     loss = (record.loss or np.nan) * (3.0 if cell.replicate == 1 and cell.n == 600 else 1.0)
-    certificate = {**record.certificate, "p_higher": chance, "above_near_truth": 0.5}
+    certificate = {
+        **record.certificate,
+        "n_starts": 17,
+        "agreement": 0.1 if cell.replicate == 1 else 0.6,
+        "p_higher": chance,
+        "above_near_truth": 0.5,
+    }
     return dataclasses.replace(record, certificate=certificate, loss=loss)
 
 
@@ -113,6 +115,23 @@ def test_tables_have_the_share_that_misses_the_maximum_and_the_slope_without_dou
     page = (out / "over.md").read_text()
     assert "| miss the maximum | without doubt |" in page
     assert "miss the maximum & without doubt" in (out / "over.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "waiting"),
+    [
+        ('estimate = "maximum"', 2),
+        ('estimate = "near-truth"', 0),
+        ("starts = { truth = 4, noise = 0.1 }", 2),
+        ("require_certificate = false", 0),
+    ],
+)
+def test_estimates_near_the_truth_and_replays_have_no_second_pass(tmp_path, words, waiting):
+    spec = parse_spec(SIZES.replace("n_experts = 3", f"n_experts = 3\n{words}"))
+    with create_store(tmp_path / "over.sqlite", spec) as opened:
+        cells = open_cells(spec, opened)
+        list(run_cells(spec, opened, cells, executor="serial", cell_function=doubtful))
+        assert len(cells_in_doubt(as_fits(spec), opened)) == waiting
 
 
 def test_a_second_pass_takes_an_estimate_s_place_only_if_it_is_higher():

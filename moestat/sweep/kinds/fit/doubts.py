@@ -12,6 +12,7 @@ from moestat.base.types import FloatArray
 from moestat.rates.rate import fit_rate
 from moestat.sweep.kinds.fit.analysis import certificate_columns
 from moestat.sweep.kinds.fit.evidence import NUMBERS, in_doubt
+from moestat.sweep.kinds.fit.parse import NEAR_TRUTH
 from moestat.sweep.kinds.fit.replication import entering_cells
 from moestat.sweep.kinds.fit.spec import Curve, Spec
 from moestat.sweep.spec.plan import Plan, plan_cells
@@ -33,9 +34,12 @@ def evidence_columns(store: Store, curve: str) -> tuple[Cells, Mapping[str, Floa
 
 
 def seeks_maximum(spec: Spec, curve: Curve) -> bool:
-    """Whether a curve has more experts than its truth, and replays no published procedure."""
+    """Whether a curve has more experts than its truth, and is no replay and not ``near-truth``.
+
+    An estimate near the truth that gave way to a higher maximum would be that of another theory.
+    """
     over = curve.n_experts > spec.truths[curve.truth].family.n_experts
-    return over and curve.require_certificate
+    return over and curve.require_certificate and dict(curve.starts) != NEAR_TRUTH
 
 
 def missed(spec: Spec, store: Store) -> dict[str, float]:

@@ -62,9 +62,6 @@ NUMBERS = (
     "second_pass.first_loss",
 )
 """Numbers of a certificate that evidence is made of; a dot leads into a mapping."""
-DOUBT = 0.2
-"""Probability of a higher maximum above which an estimate is in doubt.  Nearly all over-specified
-estimates are; of 21 below it 5 had missed their maximum (`benchmarks/sweep_starts.py`)."""
 HALF = 0.5
 """Share of the runs that have to reach the best height for starts to agree."""
 HIGHER = 1e-2
@@ -74,12 +71,11 @@ HIGHER = 1e-2
 def in_doubt(columns: Mapping[str, FloatArray]) -> NDArray[np.bool_]:
     """Which of N estimates may have missed their maximum.
 
-    They are those with a probability of a higher maximum above `DOUBT`, and, where it was not
-    estimated, those of several starts of which fewer than half reached the best height.
+    They are those of several starts of which fewer than half reached the best height.  The
+    estimated probability of a higher maximum does not tell single estimates apart any better
+    (`benchmarks/sweep_starts.py doubt`).
     """
-    chance, agreement = columns["p_higher"], columns["agreement"]
-    few = (columns["n_starts"] > 1) & (agreement < HALF)
-    return np.where(np.isnan(chance), few, chance > DOUBT)
+    return (columns["n_starts"] > 1) & (columns["agreement"] < HALF)
 
 
 def gather(

@@ -11,7 +11,6 @@ from moestat.rates.style import WIDTHS, caption, legend_beside, new_figure, wrap
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
-from moestat.sweep.kinds.fit.evidence import DOUBT
 from moestat.sweep.kinds.fit.spec import loss_label
 from moestat.sweep.kinds.fit.words import share
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ERROR = "regression error"
+_MISSED = 0.2
+"""Estimated share of fits that miss their maximum from which on a legend says so."""
 
 
 def draw(title: str, summaries: Sequence[CurveSummary], size: str = "screen") -> Figure:
@@ -121,7 +122,7 @@ def _caption(summaries: Sequence[CurveSummary]) -> str:
         parts.append("dashed: slope of the theorem")
     if any(summary.curve.published is not None for summary in summaries):
         parts.append("dotted: slope that the paper reports")
-    if any((summary.evidence.missed or 0.0) > DOUBT for summary in summaries):
+    if any((summary.evidence.missed or 0.0) > _MISSED for summary in summaries):
         parts.append("below the maximum: estimated share of fits with a higher one elsewhere")
     if any(summary.uncertified[0].size for summary in summaries):
         parts.append("crosses: uncertified fits")
@@ -144,7 +145,7 @@ def _rate_curve(summary: CurveSummary) -> RateCurve:
     doubts = [f"{summary.left_out} uncertified"] if summary.left_out else []
     if 2 * summary.on_bound > summary.done:
         doubts.append(f"{share(summary.on_bound, summary.done)} on a bound")
-    if summary.evidence.missed is not None and summary.evidence.missed > DOUBT:
+    if summary.evidence.missed is not None and summary.evidence.missed > _MISSED:
         doubts.append(f"{summary.evidence.missed:.0%} below the maximum")
     suffix = f" ({', '.join(doubts)})" if doubts else ""
     return RateCurve(

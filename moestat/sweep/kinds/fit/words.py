@@ -50,8 +50,9 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
             before, after = rounded(summary.first.slope), rounded(summary.rate.slope)
             clauses.append(f"the slope was {before} before it and is {after}")
     if summary.sure is not None and evidence.missed is not None:
-        without = "none" if summary.sure.rate is None else measured(summary.sure.rate)
-        clauses.append(f"without the {evidence.doubtful} fits in doubt the slope is {without}")
+        sure = summary.sure.rate
+        without = "there is no slope" if sure is None else f"the slope is {measured(sure)}"
+        clauses.append(f"without the {evidence.doubtful} fits in doubt {without}")
     return clauses
 
 
