@@ -393,6 +393,8 @@ def test_atoms_count_from_one_in_words():
     names = [name for name, _ in _candidates(family, family.pack(blocks))]
     assert {"alpha[1] = 0", "alpha[2] = 0", "(beta, alpha)[1] = (beta, alpha)[2]"} <= set(names)
     assert not any("[0]" in name for name in names)
+    for ratio in (2, 3):
+        assert any(name.startswith(f"alpha[1] = {ratio} alpha[2], a[1]") for name in names)
 
 
 def test_the_kept_certificates_hold():
@@ -655,7 +657,8 @@ def test_two_points_of_a_cell_have_the_hellinger_distance_that_is_said():
     assert bound is not None
     assert bound.r == 4.0
     cells = [0, 0, 1]
-    pair = nodes_apart(search_point(found.analysis, cells), cells, 0, "b", 0.1)
+    h = 0.2 * math.sqrt(0.2)
+    pair = nodes_apart(search_point(found.analysis, cells), cells, 0, "b", h)
     distance = hellinger_to(family, found.truth, WIDE, pair)
     fitted = family.with_experts(3)
     theta = _packed(family, fitted, found.truth, pair)
@@ -664,7 +667,36 @@ def test_two_points_of_a_cell_have_the_hellinger_distance_that_is_said():
     # The mean over x of the distance, where ours is the root of the mean square.
     assert known <= distance < 2.0 * known
     # The pair of the other atom may be nearer.
-    assert bound.hellinger <= distance / 0.1**4
+    assert bound.hellinger <= distance / h**4
+
+
+def test_a_lower_bound_has_the_unit_of_the_response():
+    family, blocks = lines()
+    scaled = {**blocks, "a": [0.2, -0.1], "b": [0, 0.1], "nu": [0.002, 0.003]}
+    one, two = (
+        moestat.theory.rates(family, each, 3, WIDE, seconds=0).lower_bound("b", 2)
+        for each in (blocks, scaled)
+    )
+    assert one is not None
+    assert two is not None
+    assert two.constant == pytest.approx(0.1 * one.constant, rel=1e-6)
+
+
+def test_nodes_beyond_a_standard_deviation_leave_some_variance():
+    family, blocks = lines()
+    theta = family.pack({**blocks, "nu": [0.002, 0.003]})
+    few = Point(family, theta, draw_samples(family, theta, WIDE, 30, seed=1))
+    start = nodes_apart(few, [0, 0, 1], 0, "b", 0.1)
+    assert max(abs(int(v)) for values in start.values for v in values) < fixed(20.0)
+
+
+def test_an_expert_that_is_active_on_a_narrow_interval_has_two_borders():
+    family = moestat.family("gaussian", gate={"name": "softmax-top", "active": 1}, n_experts=3)
+    blocks = {"beta0": [0, 0, 0.02], "beta1": [-10, 10, 0], "a": [2, -1.5, 0.3], "b": [1, -0.4, 0]}
+    theta = family.pin(family.pack({**blocks, "nu": [0.25, 0.16, 0.3]}))
+    point = Point(family, theta, draw_samples(family, theta, WIDE, 40))
+    borders = [jump.x for jump in find_jumps(family, theta, WIDE, point)]
+    assert borders == pytest.approx([-0.002, 0.002], abs=1e-9)
 
 
 def test_opposite_displacements_bound_what_is_certified_without_a_search():

@@ -23,6 +23,8 @@ from moestat.theory.exponents._tapes import AtomCode, Group
 __all__ = ["Jump", "find_jumps", "is_discrete"]
 
 _GRID = 4001
+"""Inputs at which active experts are compared: one that is active on less than a four-thousandth of
+the range may be missed."""
 _BESIDE = 1e-9
 """Distance from a border at which densities are those of its sides."""
 _EQUAL = 1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from time import monotonic
 
@@ -20,6 +21,9 @@ from moestat.theory.exponents._search import (
 )
 from moestat.theory.exponents._series import fixed
 from moestat.theory.exponents._work import LADDER, SIZES, Rate, Work, search_point, with_sizes
+
+_LEAST_LEFT = 0.1
+"""Least share of a variance that nodes leave over."""
 
 __all__ = ["nodes_apart", "search", "sizes_by_search"]
 
@@ -89,8 +93,9 @@ def nodes_apart(point: Point, cells: Sequence[int], j: int, block: str, h: float
             if p.block == block and p.feature == 0:
                 values[i][p.position] += fixed(float(scale * node * np.sign(nodes[0])))
             if p.block == nu:
-                old = float(np.exp(point.theta[p.position]))
-                values[i][p.position] += fixed(float(np.log1p(-(scale**2) / old)))
+                left = 1.0 - scale**2 / float(np.exp(point.theta[p.position]))
+                # Beyond a standard deviation no variance makes up for the nodes.
+                values[i][p.position] += fixed(math.log(max(left, _LEAST_LEFT)))
         logits[i] = fixed(float(np.log(part)))
     return Configuration(list(cells), values, logits, {})
 

@@ -55,7 +55,8 @@ def rates(
         Distribution of X, its name or options as in a spec, or the inputs themselves; uniform on
         [-2, 2] by default.
     seconds : float
-        Time for searches, in seconds; what derivatives decide needs a few seconds more.
+        Time for searches, in seconds, without end if infinite.  What derivatives decide needs a few
+        seconds more, and each direction that first derivatives do not see up to ten.
     progress : bool or callable, optional
         Whether to write a line for each step to standard error, or what to call with it; by
         default lines are written if standard error is a terminal.
