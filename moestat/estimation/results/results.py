@@ -426,7 +426,8 @@ class MoEResults(Pictures):
         variables : str or sequence of str, optional
             Variables whose effects are computed; by default all that the model reads.
         newdata : array_like or table, optional
-            Rows to average over, each with weight 1; by default those of the fit.
+            Rows to average over, in memory, each with weight 1; by default those of the fit.  A fit
+            to blocks or a source needs them.
         at : mapping of str to value or list, or "mean", optional
             Values that variables have in every row; for a list the effects at each of its values,
             and for several lists at each combination.  "mean" is one row: numeric variables at
