@@ -43,11 +43,17 @@ __all__ = [
 ]
 
 _ITERATIONS = 30
+"""Steps at each deviation.  15 and 60 end at the same distances, to three digits, on three ladders;
+8 at up to twice them."""
 _REJECTIONS = 6
+"""Shorter steps after one that fails.  12 end at the same distances; after 2 or 3 the ladder of two
+normal atoms has the slope 3.74 or 4.24 where it is 4."""
 _CORRECTIONS = 4
+"""Steps back into the valley.  Without any, distances are 26 times as large, with 2 five times;
+with 8 they are within a tenth, and twice as large for two normal atoms."""
 _SMALL_GAIN = 500
 """A step that lowers the square by less than a five hundredth ends the descent: slopes are then
-wrong by .001 at most."""
+wrong by .001 at most.  With 20 or 50 three ladders differ by .003."""
 _NOTHING = 1e-95
 """A distance that is 0 in all digits."""
 LEAST_SHARE = 0.05
