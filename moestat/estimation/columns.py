@@ -147,10 +147,14 @@ class EstimateTable(pd.DataFrame):
         return EstimateTable
 
     @property
-    def _constructor_sliced(self) -> type[EstimateSeries]:
+    def _constructor_sliced(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+    ) -> type[EstimateSeries]:
         return EstimateSeries
 
-    def __contains__(self, key: object) -> bool:
+    def __contains__(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, key: object
+    ) -> bool:
         return super().__contains__(self._present(key))
 
     def __getitem__(self, key: Any) -> Any:
