@@ -23,6 +23,9 @@ __all__ = ["MAX_BYTES", "read_record", "write_record"]
 _FORMAT, _OLD_FORMAT = "moestat record 2", "moestat record 1"
 """The present format, and that of version 0.2, whose names of parameters count experts from 0."""
 
+_RENAMED = {"Data": {"classes": "class_labels"}}
+"""Fields of records that had other names in files of version 0.2, by class."""
+
 MAX_BYTES = 1024 * MEBIBYTE
 """Size of a record in memory, 1 GiB, beyond which a file is not unpacked unless one asks for it: a
 small archive can unpack to any size."""
@@ -124,4 +127,7 @@ def _restore(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]
     if "tuple" in value:
         return tuple(_restore(part, arrays, classes) for part in value["tuple"])
     parts = {name: _restore(part, arrays, classes) for name, part in value["fields"].items()}
+    for before, name in _RENAMED.get(value["class"], {}).items():
+        if before in parts:
+            parts[name] = parts.pop(before)
     return classes[value["class"]](**parts)

@@ -35,12 +35,12 @@ class ExpertNames:
     """The words for k experts, each by its position from 0."""
 
     count: int
-    given: tuple[str, ...] | None = None  # names in place of numbers, one for each expert
+    own: tuple[str, ...] | None = None  # names in place of numbers, one for each expert
 
     @property
     def keys(self) -> list[Any]:
         """What rows and columns of tables are labelled by: numbers from 1, or names."""
-        return list(range(1, self.count + 1)) if self.given is None else list(self.given)
+        return list(range(1, self.count + 1)) if self.own is None else list(self.own)
 
     @property
     def labels(self) -> list[str]:
@@ -58,7 +58,7 @@ class ExpertNames:
     def heading(self, position: int) -> str:
         """The expert at a position at the start of a line; names are written as they are."""
         words = self.called(position)
-        return words if self.given and self.given[position] == words else words.capitalize()
+        return words if self.own and self.own[position] == words else words.capitalize()
 
     @property
     def each(self) -> list[str]:
@@ -67,7 +67,7 @@ class ExpertNames:
 
     def in_words(self, text: str) -> str:
         """A sentence with the names in place of phrases such as "expert 1"."""
-        if self.given is None:
+        if self.own is None:
             return text
 
         def words(match: re.Match[str]) -> str:
@@ -120,7 +120,7 @@ def _position(now: ExpertNames, key: object) -> int:
         number = 0
     position = int(number) - 1  # type: ignore[call-overload]
     if not 0 <= position < now.count:
-        names = "" if now.given is None else f", or {', '.join(now.given)}"
+        names = "" if now.own is None else f", or {', '.join(now.own)}"
         raise ValueError(
             f"names: experts are numbered from 1 to {now.count}{names}; got {short(key)}"
         )

@@ -42,8 +42,8 @@ class Rows:
 
     A preview is a part of the data on which a climb begins.  Data that are `whole` have one level
     only, for targets to which a pass over all rows costs less than making previews.  Mean and
-    covariance matrix may be `known` already.  Where an expert is chosen once for a group of rows,
-    the rows of a group follow each other, and `begin` (G,) has the first row of each group.
+    covariance matrix may be in `moments` already.  Where an expert is chosen once for a group of
+    rows, the rows of a group follow each other, and `begin` (G,) has the first row of each group.
     """
 
     X: FloatArray
@@ -51,7 +51,7 @@ class Rows:
     weight: FloatArray
     preview: bool = False
     whole: bool = False
-    known: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
+    moments: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
     begin: IntArray | None = field(default=None, repr=False)
 
     @property
@@ -82,7 +82,7 @@ class Rows:
             order = np.lexsort([self.X[within], self.owner])
             X = np.ascontiguousarray(self.X[:, order])
             self.memory["parts"] = replace(
-                self, X=X, y=self.y[order], weight=self.weight[order], known=None
+                self, X=X, y=self.y[order], weight=self.weight[order], moments=None
             )
         return self.memory["parts"]
 
@@ -143,8 +143,8 @@ class Rows:
     @cached_property
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance matrix, computed in parts to save memory."""
-        if self.known is not None:
-            return self.known
+        if self.moments is not None:
+            return self.moments
         total = float(self.weight.sum())
         columns = [*self.X, *columns_of(self.y)] if self._continuous else [*self.X]
         mean = np.array([column @ self.weight for column in columns]) / total
@@ -186,7 +186,7 @@ class Rows:
     def convert(self, units: DataUnits) -> Rows:
         """The data in other units, as (z, w)."""
         X, y = units.apply(self.X, self.y)
-        return replace(self, X=X, y=y, known=units.moments(*self._moments))
+        return replace(self, X=X, y=y, moments=units.moments(*self._moments))
 
     @cached_property
     def sorted(self) -> Rows:

@@ -129,7 +129,7 @@ def test_labels_of_any_kind_come_back_as_they_were(form, arrays, labels):
         result = moestat.fit(model, X, given, **options, **ONE_START)
         assert np.array_equal(result.params, expected.params)
         classes = np.unique(np.asarray(given))
-        assert result.data.classes.tolist() == classes.tolist()
+        assert result.data.class_labels.tolist() == classes.tolist()
         assert np.array_equal(result.predict(X), classes[expected.predict(X) - 1])
 
 

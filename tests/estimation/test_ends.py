@@ -60,7 +60,7 @@ def test_the_first_end_is_the_fit_in_any_order_and_where_time_was_over(rows, res
         assert np.array_equal(first.theta, fit.theta)
         assert first.llf == pytest.approx(fit.ends.log_likelihood[0], abs=1e-6)
     other = result.named({1: "low", 2: "middle", 3: "high"}).at_end(1)
-    assert other.experts.given is None  # another end has other experts
+    assert other.experts.own is None  # another end has other experts
 
 
 def test_ends_have_their_likelihood_and_posterior_density():

@@ -373,7 +373,7 @@ def test_selection_takes_what_fit_takes():
     frame = pd.DataFrame({"age": rng.normal(50.0, 10.0, 300)})
     vote = np.where(rng.random(300) < 1.0 / (1.0 + np.exp(-(frame["age"] - 50.0) / 5.0)), "a", "b")
     chosen = moestat.select("multinomial", frame, vote, k=(1, 2), folds=3, rng=0)
-    assert list(chosen.best.data.classes) == ["a", "b"]
+    assert list(chosen.best.data.class_labels) == ["a", "b"]
     assert chosen.best.data.features == ("age",)
     coded = np.where(vote == "a", 1, 2)
     model = moestat.family("multinomial", gate="softmax", n_experts=1, n_classes=2)
@@ -407,7 +407,7 @@ def test_quantile_residuals_of_classes_are_normal(classes):
     from scipy.stats import kstest
 
     X, y, result, _ = classes
-    labels = np.searchsorted(result.data.classes, y) + 1
+    labels = np.searchsorted(result.data.class_labels, y) + 1
     residuals = quantile_residuals(result.family, result.theta, X, labels, rng=0)
     assert kstest(residuals, "norm").pvalue > 1e-3
 

@@ -143,6 +143,22 @@ def test_older_files_have_numbers_from_1(fit, tmp_path, monkeypatch):
     assert moestat.load(tmp_path / "old.npz").certificate.active == bounded.certificate.active
 
 
+def test_older_files_have_labels_of_classes_by_another_name(tmp_path):
+    x = np.linspace(-1.0, 1.0, 60)
+    words = np.where(x + np.sin(40.0 * x) > 0.0, "up", "down")
+    found = moestat.fit("multinomial", x, words, n_experts=1, rng=0)
+    found.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as file:
+        parts = dict(file)
+    head = str(parts["head"]).replace('"class_labels"', '"classes"')
+    assert head != str(parts["head"])
+    old_head = head.replace("moestat record 2", _OLD_FORMAT)
+    np.savez(tmp_path / "old.npz", **{**parts, "head": np.array(old_head)})
+    old = moestat.load(tmp_path / "old.npz")
+    assert old.data.class_labels.tolist() == ["down", "up"]
+    assert old.score_samples(x, words).tolist() == found.score_samples(x, words).tolist()
+
+
 def test_words_for_several_experts():
     assert ExpertNames(3).called(0, 2) == "experts 1 and 3"
     assert ExpertNames(3).called(0, 1, 2) == "experts 1, 2 and 3"

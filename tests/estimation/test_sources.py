@@ -141,8 +141,8 @@ def test_arguments_and_terms_are_those_of_a_table(case, folder, frame):
         found = fit_formula(formula, folder, rng=0, **options)
     same(found, whole)
     assert found.data.weights_column == whole.data.weights_column
-    if whole.data.classes is not None:
-        assert found.data.classes.tolist() == whole.data.classes.tolist()
+    if whole.data.class_labels is not None:
+        assert found.data.class_labels.tolist() == whole.data.class_labels.tolist()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ class Data:
     """The data of a fit and what their columns, rows and classes are called."""
 
     X: FloatArray = field(repr=False)  # (n, d): inputs, with 0 in columns that are constant
-    # (n,), or (n, R): real responses, or positions of the labels in `classes`, from 1; or several
+    # (n,), or (n, R): real responses, or positions of the `class_labels`, from 1; or several
     # of these
     y: np.ndarray = field(repr=False)
     weight: FloatArray = field(repr=False)  # (n,): sample weights
@@ -31,7 +31,7 @@ class Data:
     response: str | None = None
     # (K,): labels of the classes in order, the last one the reference; None for a continuous
     # response; of several responses a tuple of these
-    classes: Any = None
+    class_labels: Any = None
     formula: Any = None  # how inputs are computed from a data frame; None for a fit without formula
     index: Any = field(default=None, repr=False)  # labels of the rows, an index of pandas
     # (n,): label of the group of each row, for which an expert is chosen once; None without groups

@@ -93,7 +93,7 @@ def present_names(text: str, family: Family, data: Data | None) -> str:
 def in_words(text: str, family: Family, data: Data | None) -> str:
     """A sentence with the names of the experts in place of their numbers."""
     experts = experts_of(family, data)
-    if experts.given is None:
+    if experts.own is None:
         return text
     names = dict(zip(_numbered(family, data), parameter_names(family, data), strict=True))
     return replaced(experts.in_words(text), names)
@@ -162,7 +162,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
                     outcome,
                     None if outcome is None else labels[r][-1],
                     responses[r].name if responses else None,
-                    None if channel.shared or experts.given is None else experts.labels[atom],
+                    None if channel.shared or experts.own is None else experts.labels[atom],
                 )
     return [terms[position] for position in range(family.n_params)]
 
@@ -170,7 +170,7 @@ def named_terms(family: Family, data: Data | None) -> list[Term]:
 def _labels(family: Family, data: Data | None) -> list[list[str]]:
     """Labels of the classes of each response."""
     sizes = [one.n_classes for one in family.likelihood.parts] or [family.n_classes]
-    known = None if data is None else data.classes
+    known = None if data is None else data.class_labels
     given = [known] if not family.likelihood.parts or known is None else known
     given = given if len(given) == len(sizes) else [None] * len(sizes)
     return [

@@ -244,7 +244,7 @@ def _read_responses(
             y = formula.response_in(table, known, several)
     if y is None:
         raise ValueError("y: give the responses of the rows of X")
-    classes = None if fitted is None else fitted.classes
+    classes = None if fitted is None else fitted.class_labels
     labels = labels_of(likelihood, classes, family.n_classes)
     if several:
         names = [one.name for one in likelihood.parts]

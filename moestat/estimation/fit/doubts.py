@@ -251,7 +251,7 @@ def _separation(result: Fitted, terms: list[Term], at: IntArray, _: np.ndarray) 
     laws = likelihood.laws
     what = "counts of 0 and others" if all(law.counts for law in laws) else "experts' rows"
     if likelihood.support is not None:
-        last = "others" if data is None or data.classes is None else data.classes[-1]
+        last = "others" if data is None or data.class_labels is None else data.class_labels[-1]
         what = f"classes ({_some(classes)} against {last})" if classes else "classes"
     by = f" by column{'s' * (len(slopes) > 1)} {_some(slopes)}" if slopes else ""
     # A gate by distance that is too flat, whatever its places, puts them ever farther away, too.

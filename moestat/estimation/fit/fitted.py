@@ -507,8 +507,8 @@ class Fitted:
     @property
     def _labels(self) -> list[Any]:
         """Labels of the classes."""
-        if self.data is not None and self.data.classes is not None:
-            return np.asarray(self.data.classes).tolist()
+        if self.data is not None and self.data.class_labels is not None:
+            return np.asarray(self.data.class_labels).tolist()
         return list(range(1, self.family.n_classes + 1))
 
     def _check_experts(self) -> None:

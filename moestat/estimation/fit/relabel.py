@@ -28,7 +28,7 @@ _ROWS = 100_000
 def relabelled(result: _Result, order: Sequence[int | str]) -> _Result:
     """The same fit with the experts in the given order, see `MoEResults.relabel`."""
     new = _positions(result.experts, order)
-    names = result.experts.given
+    names = result.experts.own
     if names is not None and result.data is not None:
         in_order = tuple(names[int(i)] for i in new)
         result = replace(result, data=replace(result.data, experts=in_order))

@@ -217,30 +217,30 @@ def fit_rows(
     looks, search = generator.spawn(2)
     with ONE_THREAD:
         how = draw_seed(looks), count, {} if memory is None else memory
-        model, labels, classes, known = _surveyed(model, blocks, order, declared, names, *how)
+        model, labels, classes, totals = _surveyed(model, blocks, order, declared, names, *how)
     if by_name:
-        sizes = {"n_features": known.sample.X.shape[0]}
+        sizes = {"n_features": totals.sample.X.shape[0]}
         if classes is not None and not isinstance(classes, tuple):
             sizes["n_classes"] = len(classes)
         options = {**with_places(options, blocks.features), **sizes}
-        model = in_units_of_inputs(family(model, **options), options, known.variances)
-    ends = np.column_stack([known.low, known.high])[: model.n_features]
+        model = in_units_of_inputs(family(model, **options), options, totals.variances)
+    ends = np.column_stack([totals.low, totals.high])[: model.n_features]
     model = holding_constants(model, ends, np.ones(2, dtype=bool), blocks.features)
     prior_density = as_prior(prior, model)
-    data = rows_of_blocks(blocks, known, model, labels, count)
-    _check(model, known, data.sampled, prior_density, blocks.features)
+    data = rows_of_blocks(blocks, totals, model, labels, count)
+    _check(model, totals, data.sampled, prior_density, blocks.features)
     data_of_fit = Data(
         np.empty((0, model.n_features)),
-        data.reader.values(known.sample.at(np.arange(0))),
+        data.reader.values(totals.sample.at(np.arange(0))),
         data.weight,
         blocks.features,
         blocks.response,
         classes,
         resolution=checked_resolution(model, resolution),
     )
-    if known.sample.groups is not None:
+    if totals.sample.groups is not None:
         data_of_fit = replace(
-            data_of_fit, groups=known.sample.groups[:0], group_weight=known.group_weight
+            data_of_fit, groups=totals.sample.groups[:0], group_weight=totals.group_weight
         )
     data_of_fit = replace(data_of_fit, **(extra or {}))
     job = FitJob(model, data_of_fit, prior=prior_density, by_weight=by_name and starts is None)
@@ -256,7 +256,7 @@ def fit_rows(
     )
     saved = None
     if resume is not None:
-        digest = digest_of_fit(model, known.rows, known.total, known.mean, prior_density)
+        digest = digest_of_fit(model, totals.n_rows, totals.total, totals.mean, prior_density)
         saved = SavedEstimates.at(resume, digest, standard.coordinates)
         if (points := saved.points()) is not None:
             LOG.info("going on from %d points of %s", len(points), saved.path)
@@ -323,19 +323,19 @@ def _surveyed(
             memory["labels"] = find_labels(blocks, law, n_features, count)
         model, labels = find_classes(model, memory["labels"], declared, names, order)
         law = model.likelihood if isinstance(model, Family) else model
-    if "known" not in memory:
-        memory["known"] = survey(blocks, law, labels, n_features, seed, count)
-    known: Totals = memory["known"]
+    if "totals" not in memory:
+        memory["totals"] = survey(blocks, law, labels, n_features, seed, count)
+    totals: Totals = memory["totals"]
     if not law.parts:
-        model, labels = find_classes(model, known.labels, declared, names, order)
+        model, labels = find_classes(model, totals.labels, declared, names, order)
     if is_by_expert(model):
-        model = with_range(model, np.array([known.low[-1], known.high[-1]]))
-    return model, labels, classes_of(law, labels), known
+        model = with_range(model, np.array([totals.low[-1], totals.high[-1]]))
+    return model, labels, classes_of(law, labels), totals
 
 
 def _check(
     model: Family,
-    known: Totals,
+    totals: Totals,
     sampled: Rows,
     prior: Prior | None,
     features: Sequence[str] | None,
@@ -346,14 +346,14 @@ def _check(
             "fits to blocks need a density without jumps and kinks, because they use Newton's"
             f" method; got {model.likelihood.name} with gate {model.gate.name!r}"
         )
-    if not known.total > 0:
+    if not totals.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
-    check_determined(model, known.total, known.sample.groups, prior)
-    if known.sample.groups is not None:
-        check_gate_in_groups(model, known.varying, features)
-    ends = np.array([known.low, known.high])
+    check_determined(model, totals.total, totals.sample.groups, prior)
+    if totals.sample.groups is not None:
+        check_gate_in_groups(model, totals.varying, features)
+    ends = np.array([totals.low, totals.high])
     if model.likelihood.parts or model.likelihood.dtype is np.complex128:
         check_response(model, sampled.y)
-    elif not known.labels:
+    elif not totals.labels:
         check_response(model, ends[:, -1])
-    check_size("X or y", known.low, known.high)
+    check_size("X or y", totals.low, totals.high)

@@ -87,12 +87,12 @@ def fit_source(
     missing: str,
     scope: Mapping[str, object] | None,
     options: Mapping[str, object],
-    known: Sequence[str],
+    arguments: Sequence[str],
     resume: str | Path | None = None,
 ) -> MoEResults:
     """The fit by formula to a source; arguments are those of `fit_formula`.
 
-    `known` are the names of the arguments of `moestat.fit`, of which few are for sources.
+    `arguments` are the names of those of `moestat.fit`, of which few are for sources.
     """
     if source.weights is not None and weights is not None:
         raise ValueError(
@@ -102,7 +102,7 @@ def fit_source(
     names = columns_of_source(source)
     how = weights, offset, groups, missing, scope
     request = read_terms(formula, names, family, *how, options)
-    _check(request, known)
+    _check(request, arguments)
     if request.random is not None and request.random.within is not None:
         raise ValueError(
             "formula: nested groups are available only for data in memory; pass a table, such as"
@@ -145,7 +145,7 @@ def fit_source(
             "responses": tuple(used_names([request.terms.response], names, request.scope)[0]),
             "weights_column": None if source.weights else weights,
             "groups_column": request.groups,
-            "dropped": survey.given - survey.rows,
+            "dropped": survey.n_given - survey.n_rows,
         }
         result = fit_rows(
             own_family,
@@ -211,7 +211,9 @@ class SharedSource:
             if ("dropped",) not in self.cache:  # said once
                 self.cache["dropped",] = None
                 by_fit = [each.names for each in (request, *self.also)]
-                warn_of_dropped_rows(by_fit, survey.gaps, survey.given - survey.rows, survey.given)
+                warn_of_dropped_rows(
+                    by_fit, survey.gaps, survey.n_given - survey.n_rows, survey.n_given
+                )
         return self.cache[key]
 
     def memory_of(self, request: FormulaRequest) -> dict[str, object]:
@@ -251,9 +253,9 @@ def columns_of_source(source: Source | SharedSource) -> list[str]:
     return [*source.names, *([source.weights] if source.weights else [])]
 
 
-def _check(request: FormulaRequest, known: Sequence[str]) -> None:
+def _check(request: FormulaRequest, arguments: Sequence[str]) -> None:
     """Refuse by name what a fit to a source cannot have."""
-    refused = [name for name in request.options if name in known and name not in _OPTIONS]
+    refused = [name for name in request.options if name in arguments and name not in _OPTIONS]
     if refused:
         raise ValueError(
             f"{refused[0]}: is for data in memory; a fit to a source that is read in parts has only"
@@ -307,8 +309,8 @@ def _noted(result: MoEResults, inputs: FormulaInputs, survey: FirstPass) -> MoER
         return result
     message = (
         f"{', '.join(learnt)}: centres, scales and knots are those of a random sample of"
-        f" {SAMPLED:,} of {survey.rows:,} rows, together with the rows at the ends of each column;"
-        " they are part of the model, and another seed may give slightly different ones"
+        f" {SAMPLED:,} of {survey.n_rows:,} rows, together with the rows at the ends of each"
+        " column; they are part of the model, and another seed may give slightly different ones"
     )
     kinds = (*(result.kinds or ("",) * len(result.notes)), "")
     return replace(result, notes=(*result.notes, message), kinds=kinds)

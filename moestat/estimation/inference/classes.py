@@ -105,7 +105,7 @@ def classes(result: Fitted, alpha: float = 0.05) -> pd.DataFrame:
         error = result._errors_of(slope)
         labels = None
         if family.likelihood.support is not None:
-            own_labels = result.rows.classes[r] if parts else result._labels
+            own_labels = result.rows.class_labels[r] if parts else result._labels
             what = f"{parts[r].name} = " if parts else ""
             labels = [f"P({what}{label})" for label in own_labels]
         quantities = labels or [names[r]]

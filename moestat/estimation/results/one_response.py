@@ -155,6 +155,6 @@ def _alone(data: Data, position: int, name: str, support: Callable[[int], IntArr
         data,
         y=y if support is None else y.astype(np.int64),
         response=name,
-        classes=data.classes[position],
+        class_labels=data.class_labels[position],
         formula=None if data.formula is None else data.formula.alone(position),
     )

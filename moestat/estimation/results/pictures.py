@@ -651,7 +651,7 @@ class Pictures(Criteria):
         return np.argmax(self.responsibilities, axis=1)
 
     def _class_names(self) -> list[str]:
-        known = self.rows.classes
+        known = self.rows.class_labels
         return [str(c) for c in (range(1, self.family.n_classes + 1) if known is None else known)]
 
     def _feature_names(self) -> list[str]:

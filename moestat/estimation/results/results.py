@@ -615,8 +615,8 @@ class MoEResults(Pictures):
         if self.data is None:
             raise ValueError("named: the result has no record of its data, which holds the names")
         empty = isinstance(names, Mapping) and not names
-        given = None if empty else with_names(self.experts, names).given
-        return replace(self, data=replace(self.data, experts=given))
+        own = None if empty else with_names(self.experts, names).own
+        return replace(self, data=replace(self.data, experts=own))
 
     def relabel(self, order: Sequence[int | str]) -> MoEResults:
         """Return the same fit with its experts in another order.

@@ -135,7 +135,9 @@ def _digest_of(result: Fitted) -> str:
     assert data is not None  # `_inputs_of` has refused results without names of the inputs
     digest = hashlib.sha256(np.ascontiguousarray(result.theta).tobytes())
     formula = None if data.formula is None else [data.formula.formula, data.formula.states]
-    classes = None if data.classes is None else [*map(str, np.ravel(data.classes).tolist())]
+    classes = (
+        None if data.class_labels is None else [*map(str, np.ravel(data.class_labels).tolist())]
+    )
     experts = result.experts.labels  # in names of columns
     words = [repr(result.family), formula, data.features, classes, experts]
     digest.update(json.dumps(words).encode())
@@ -223,8 +225,8 @@ def _named(
     labels: Sequence[object] = range(predicted.shape[1])
     if which == "quantile":
         labels = np.atleast_1d(q).tolist()
-    elif which == "proba" and result.data is not None and result.data.classes is not None:
-        labels = np.asarray(result.data.classes).tolist()
+    elif which == "proba" and result.data is not None and result.data.class_labels is not None:
+        labels = np.asarray(result.data.class_labels).tolist()
     elif which in ("gate", "experts"):
         labels = result.experts.keys
     return {f"{which}[{label}]": predicted[:, j] for j, label in enumerate(labels)}

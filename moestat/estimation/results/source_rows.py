@@ -57,8 +57,8 @@ def values_over_parts(
         return answer(result)
     rows = result.rows_elsewhere
     check_room(
-        2 * FLOAT_BYTES * rows.totals.given * max(1, result.family.n_experts),
-        f"{name}: values of {rows.totals.given:,} rows",
+        2 * FLOAT_BYTES * rows.totals.n_given * max(1, result.family.n_experts),
+        f"{name}: values of {rows.totals.n_given:,} rows",
         f"; take those of a sample, at_sample().{name}",
     )
     seed = None if rng is None else draw_seed(as_generator(rng))

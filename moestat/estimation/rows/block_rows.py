@@ -217,8 +217,8 @@ class Reader:
 class Totals:
     """What one pass computes from the rows: sums, ranges, labels, and a random sample."""
 
-    rows: int  # rows with a weight
-    given: int  # all rows
+    n_rows: int  # rows with a weight
+    n_given: int  # all rows
     total: float
     mean: FloatArray
     squares: FloatArray  # sums of weighted products of deviations from the mean
@@ -245,8 +245,8 @@ class Totals:
         if self.group_weight is not None and other.group_weight is not None:
             groups = self.group_weight + other.group_weight
         return Totals(
-            rows=self.rows + other.rows,
-            given=self.given + other.given,
+            n_rows=self.n_rows + other.n_rows,
+            n_given=self.n_given + other.n_given,
             total=total,
             mean=self.mean + gap * (other.total / total if total else 0.0),
             squares=self.squares
@@ -270,8 +270,8 @@ def _totals_of_block(
     reader: Reader, n_sampled: int, seed: int, number: int, block: Block
 ) -> Totals:
     """The sums, ranges, labels and sample of one block."""
-    given = reader.read(block)
-    rows = given.with_weight()
+    all_rows = reader.read(block)
+    rows = all_rows.with_weight()
     labels = _labels_in(reader, rows)
     columns = rows.X
     if reader.likelihood.support is None:
@@ -295,8 +295,8 @@ def _totals_of_block(
         group_weight = float(rows.weight[first].sum())
     sample = replace(rows, keys=generator.random(n_units)[unit])
     return Totals(
-        rows=rows.weight.size,
-        given=given.weight.size,
+        n_rows=rows.weight.size,
+        n_given=all_rows.weight.size,
         total=total,
         mean=mean,
         squares=(centred * rows.weight) @ centred.T,
@@ -344,23 +344,23 @@ def survey(
     n_sampled = SPARE * SAMPLED // len(blocks) + 1
     reader = Reader(likelihood, n_features, blocks.features, labels)
     look = partial(_totals_of_block, reader, n_sampled, seed)
-    known: Totals | None = None
+    totals: Totals | None = None
     samples: list[ReadRows] = []
     begin = [0]
-    for block_known in passing(blocks.map(look, threads), len(blocks), None, "survey"):
-        if known is not None and block_known.mean.size != known.mean.size:
+    for of_block in passing(blocks.map(look, threads), len(blocks), None, "survey"):
+        if totals is not None and of_block.mean.size != totals.mean.size:
             raise ValueError("blocks: X has another number of columns in another block")
-        known = block_known if known is None else known.joined(block_known)
-        sample = block_known.sample
+        totals = of_block if totals is None else totals.joined(of_block)
+        sample = of_block.sample
         if sample.groups is None:
             sample = replace(sample, numbers=begin[-1] + sample.numbers)
         samples.append(sample)
-        begin.append(known.given)
+        begin.append(totals.n_given)
         if sum(each.keys.size for each in samples) > 3 * SAMPLED // 2:
             samples = [ReadRows.sampled(samples)]
-    if known is None:
+    if totals is None:
         raise ValueError("blocks: there are no rows")
-    return replace(known, sample=ReadRows.sampled(samples), begin=np.array(begin[:-1]))
+    return replace(totals, sample=ReadRows.sampled(samples), begin=np.array(begin[:-1]))
 
 
 @dataclass(frozen=True)
@@ -410,7 +410,7 @@ class BlockRows(Rows):
     @property
     def size(self) -> int:
         """Number of rows."""
-        return self.totals.rows
+        return self.totals.n_rows
 
     @cached_property
     def _move(self) -> tuple[FloatArray, FloatArray]:
@@ -491,16 +491,16 @@ def _through(
 
 
 def rows_of_blocks(
-    blocks: Blocks, known: Totals, family: Family, labels: tuple[Labels | None, ...], threads: int
+    blocks: Blocks, totals: Totals, family: Family, labels: tuple[Labels | None, ...], threads: int
 ) -> BlockRows:
     """The rows in the user's units."""
     reader = Reader.of(family, labels, blocks.features)
-    known.mean[list(family.held)] = 0.0
-    sampled = reader.encode(known.sample)
+    totals.mean[list(family.held)] = 0.0
+    sampled = reader.encode(totals.sample)
     alike = replace(
-        sampled, weight=sampled.weight * (known.total / sampled.weight.sum()), preview=True
+        sampled, weight=sampled.weight * (totals.total / sampled.weight.sum()), preview=True
     )
-    nothing = np.empty((family.n_features, 0)), sampled.y[:0], np.array([known.total])
+    nothing = np.empty((family.n_features, 0)), sampled.y[:0], np.array([totals.total])
     return BlockRows(
-        *nothing, blocks=blocks, totals=known, reader=reader, sampled=alike, threads=threads
+        *nothing, blocks=blocks, totals=totals, reader=reader, sampled=alike, threads=threads
     )

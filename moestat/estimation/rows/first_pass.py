@@ -44,8 +44,8 @@ __all__ = [
 class _PartSummary:
     """The results of the first pass for one part."""
 
-    given: int  # number of rows
-    rows: int  # number of rows without missing values
+    n_given: int  # number of rows
+    n_rows: int  # of these without missing values
     digest: int
     gaps: tuple[tuple[int, int], ...]  # number of missing values of each column, and the first row
     keys: FloatArray = field(repr=False)  # random numbers of the sampled rows
@@ -59,8 +59,8 @@ class _PartSummary:
 class FirstPass:
     """The results of the first pass for all parts."""
 
-    given: int
-    rows: int
+    n_given: int
+    n_rows: int  # rows without missing values
     counts: tuple[int, ...]  # rows of each part without missing values
     digests: tuple[int, ...]
     sample: Table = field(repr=False)
@@ -96,7 +96,7 @@ def first_pass(
     ends: list[Table] = []
     for summary in passing(source.map(summarise, threads), len(rows), total, "first pass"):
         summaries.append(replace(summary, keys=np.empty(0), sample=_NOTHING, ends=_NOTHING))
-        if summary.rows:
+        if summary.n_rows:
             samples.append((summary.keys, summary.sample))
             ends.append(summary.ends)
         if sum(keys.size for keys, _ in samples) > 2 * SAMPLED:
@@ -110,9 +110,9 @@ def first_pass(
     sample = stacked([table for _, table in samples]) if takes_all else _smallest(samples)[1]
     if not takes_all:
         sample = stacked([sample, *ends])
-    counts = tuple(summary.rows for summary in summaries)
+    counts = tuple(summary.n_rows for summary in summaries)
     return FirstPass(
-        sum(summary.given for summary in summaries),
+        sum(summary.n_given for summary in summaries),
         sum(counts),
         counts,
         tuple(summary.digest for summary in summaries),
@@ -243,7 +243,7 @@ def _levels(declared: Sequence[Labels | None]) -> Labels | None:
 
 def _check_gaps(summaries: Sequence[_PartSummary], names: Sequence[str]) -> None:
     """Refuse missing values, with the column, their number and the first row."""
-    begin = np.cumsum([0, *(summary.given for summary in summaries)])
+    begin = np.cumsum([0, *(summary.n_given for summary in summaries)])
     for j, name in enumerate(names):
         count = sum(summary.gaps[j][0] for summary in summaries)
         if count:

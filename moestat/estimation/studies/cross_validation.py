@@ -108,8 +108,13 @@ def rows_of(model: Family, data: Data, which: np.ndarray) -> tuple[Family, Data]
     """The model and the data of the rows (n,) that are marked, with the steps of all responses."""
     part = data.at(which)
     family, read = read_data(model, part.X, part.y, part.weight, {}, groups=part.groups)
-    names = {name: getattr(part, name) for name in ("features", "response", "classes")}
-    return family, replace(read, resolution=part.resolution, **names)
+    return family, replace(
+        read,
+        features=part.features,
+        response=part.response,
+        class_labels=part.class_labels,
+        resolution=part.resolution,
+    )
 
 
 def log_density_of(model: Family, data: Data, which: np.ndarray, theta: FloatArray) -> float:

@@ -295,7 +295,7 @@ def test_classes_have_the_declared_order(declared, data):
     one = moestat.fit("multinomial", X, declared(cut), n_experts=1, **QUICK)
     other = moestat.fit("multinomial", X, cut, n_experts=1, classes=ORDER, **QUICK)
     for result in (one, other):
-        assert result.data.classes.tolist() == ORDER
+        assert result.data.class_labels.tolist() == ORDER
         assert result.predict_proba(X).columns.tolist() == ORDER
         assert set(result.predict(X)) <= set(ORDER)
     assert np.array_equal(one.theta, other.theta)
@@ -325,7 +325,7 @@ def test_an_order_of_words_is_one_that_somebody_gave(table, data, tmp_path):
         moestat.fit_formula("y ~ a", table(frame, tmp_path), "ordinal", n_experts=1, **QUICK)
     frame["y"] = pd.Categorical(words, categories=ORDER, ordered=True)
     own = moestat.fit_formula("y ~ a", table(frame, tmp_path), "ordinal", n_experts=1, **QUICK)
-    assert own.data.classes.tolist() == ORDER
+    assert own.data.class_labels.tolist() == ORDER
 
 
 def test_labels_of_integers_are_labels_for_new_data(data):
