@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import moestat
-from moestat.estimation.fit.job import default_solver
 from moestat.estimation.search.agreement import search_of
+from moestat.estimation.search.runs import default_solver
 from moestat.estimation.starts import GivenStarts
 from moestat.solvers import Newton, QuasiNewton, make_solver
 from moestat.solvers.bfgs import bfgs_steps, complete_curvature

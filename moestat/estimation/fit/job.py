@@ -18,17 +18,16 @@ from moestat.estimation.data.random_terms import check_random_effects
 from moestat.estimation.data.read import check_size, hint_of_shares
 from moestat.estimation.rules import HIGHER
 from moestat.estimation.search.options import MAXIMA, SearchOptions
-from moestat.estimation.search.runs import least_squares
+from moestat.estimation.search.runs import default_solver
 from moestat.estimation.starts import StartRule
 from moestat.model.family import Family
 from moestat.model.responses import columns_of
-from moestat.solvers import Newton, PieceSearch, QuasiNewton, Solver
+from moestat.solvers import Newton, Solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Problem, Target
-from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.trust_region.kinks import has_kinks
 
-__all__ = ["FitJob", "check_determined", "check_response", "checked_starts", "default_solver"]
+__all__ = ["FitJob", "check_determined", "check_response", "checked_starts"]
 
 _SQUARES, _ROWS = 48, 6
 """Measured peak memory of a fit: matrices (P, P) of all parameters, and copies of the data."""
@@ -159,19 +158,6 @@ def checked_starts(starts: object) -> list[StartRule]:
             f" must have draw and name, got {short(starts)}"
         )
     return rules
-
-
-def default_solver(family: Family) -> Solver:
-    """The default solver of a model.
-
-    It is Newton's method, a quasi-Newton method if there are many parameters, a search over
-    discontinuities, or least squares.
-    """
-    if family.is_regression:
-        return least_squares(family)
-    if family.has_jumps:
-        return PieceSearch()
-    return QuasiNewton() if family.n_params > MANY else Newton()
 
 
 def check_determined(

@@ -13,7 +13,14 @@ from moestat.estimation.progress import keep
 from moestat.estimation.rules import RUN_TOLERANCE, SAME_HEIGHT, SEARCH
 from moestat.estimation.starts import into_box
 from moestat.model.family import Family
-from moestat.solvers import GaussNewtonBFGS, Newton, NewtonSquares
+from moestat.solvers import (
+    GaussNewtonBFGS,
+    Newton,
+    NewtonSquares,
+    PieceSearch,
+    QuasiNewton,
+    Solver,
+)
 from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import Cores, attempt, succeeded
@@ -40,6 +47,19 @@ def least_squares(family: Family) -> LeastSquaresSolver:
     """The solver for least squares: by Hessians if they are small and exist, else by gradients."""
     by_hessians = family.n_params <= MANY and not family.has_kinked_mean
     return NewtonSquares() if by_hessians else GaussNewtonBFGS()
+
+
+def default_solver(family: Family) -> Solver:
+    """The solver of a fit, unless the user gives one; that of the short runs is in `_iteration`.
+
+    It is Newton's method, a quasi-Newton method if there are many parameters, a search over
+    discontinuities, or least squares.
+    """
+    if family.is_regression:
+        return least_squares(family)
+    if family.has_jumps:
+        return PieceSearch()
+    return QuasiNewton() if family.n_params > MANY else Newton()
 
 
 def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
@@ -129,7 +149,10 @@ def some_rows(problem: Problem, rng: np.random.Generator, n_rows: int) -> Proble
 
 
 def _iteration(problem: Problem, start: FloatArray, newton: Newton) -> Iteration[Point]:
-    """A run of a limited number of steps, with the kind of solver that a fit would use."""
+    """A run of a limited number of steps, with the steps of the solver that a fit would use.
+
+    It does without what certifies an end: Hessians of many parameters, and a search across jumps.
+    """
     family, steps = problem.family, newton.max_iterations
     if family.has_jumps:
         ran = yield from newton_steps(problem, Objective.OBSERVED, start, newton.tolerance, steps)
