@@ -108,9 +108,10 @@ def _total_variation_density(pair: _Pair, rule: ResponseRule, n: int) -> FloatAr
 _STATIONS = np.concatenate([[-1.0], NODES, [1.0]])
 
 
-def _padded(series: FloatArray) -> FloatArray:
+def _padded(series: ArrayLike) -> FloatArray:
     """Legendre series (terms, ORDER) with zeros up to ORDER + 1 terms."""
-    return np.vstack([series, np.zeros((ORDER + 1 - len(series), ORDER))])
+    known = np.asarray(series, dtype=np.float64)
+    return np.vstack([known, np.zeros((ORDER + 1 - len(known), ORDER))])
 
 
 # Legendre series of the interpolant, of its derivative and of its integral from -1, from values.
