@@ -115,7 +115,7 @@ def _of_channel(width, c):
 def _adaptive(
     look: Callable[..., Any],
     clear: Callable[..., None],
-    visit: Callable[..., float],
+    visit: Callable[..., tuple[float, float]],
     slope_error: float,
 ) -> Callable[..., Any]:
     """The rule ``rule(order, widest, group, features, sums_of)``, exact for every scale.
@@ -223,7 +223,7 @@ def _adaptive(
 def _of_normal(
     look: Callable[..., Any],
     clear: Callable[..., None],
-    visit: Callable[..., float],
+    visit: Callable[..., tuple[float, float]],
     slope_error: float,
 ) -> Callable[..., Any]:
     """The rule for normal integrands, see `_adaptive`: Gauss and Hermite's with three nodes.

@@ -151,9 +151,9 @@ def _inputs(design: Any, n_features: int) -> Design:
         return make_design({"law": design})
     if isinstance(design, Mapping):
         return make_design(design)
-    frame = hasattr(design, "to_numpy")
-    if frame or is_sequence(design) or isinstance(design, np.ndarray):
-        X = as_numbers("design", design.to_numpy() if frame else design)
+    to_numpy = getattr(design, "to_numpy", None)
+    if to_numpy is not None or is_sequence(design) or isinstance(design, np.ndarray):
+        X = as_numbers("design", design if to_numpy is None else to_numpy())
         X = X[:, None] if X.ndim == 1 and n_features == 1 else X
         return Given(as_floats("design", X, (None, n_features)).tolist())
     check_kind(

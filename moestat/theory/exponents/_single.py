@@ -131,8 +131,7 @@ def _along(work: Work, at: int, unseen: str) -> Rate:
     ladder = _follow(work, own, few)
     if ladder is None:
         # Masses, and what all atoms share, move alone: nothing else needs to make up for them.
-        at = _moved(few, own, LADDER[0])
-        if distance_at(few, at) < ZERO_DISTANCE:
+        if distance_at(few, _moved(few, own, LADDER[0])) < ZERO_DISTANCE:
             reason = f"{relation}, and d = 0 in all digits along it"
             return Rate("", "1", math.inf, FREE, reason)
         return Rate("", "1", math.nan, OPEN, relation)
