@@ -231,7 +231,7 @@ def test_marginal_effects_are_of_columns_of_the_data_not_of_terms(data):
         assert found.pop(name) == pytest.approx(coefficients[f"region[T.{level}]"])
     assert list(found) == ["kind: 1 - 0", "flag: True - False"]
     again = result.without_data()
-    with pytest.raises(ValueError, match="without the data"):
+    with pytest.raises(ValueError, match="not in memory; give newdata="):
         again.get_margeff()
 
 

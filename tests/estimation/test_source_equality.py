@@ -156,7 +156,7 @@ def test_a_formula_has_the_same_fit_on_every_source(name, kind, folder, in_memor
 
 
 def test_the_solver_of_many_parameters_ends_at_the_same_estimate(folder, frame, monkeypatch):
-    monkeypatch.setattr("moestat.estimation.fit.job.MANY", 1)
+    monkeypatch.setattr("moestat.estimation.search.runs.MANY", 1)
     for formula, options in (FORMULAS["rows"], ("y ~ t + sex | sex", {"equal": {"a": [["sex"]]}})):
         same(fitted(formula, folder, options), fitted(formula, frame, options))
 

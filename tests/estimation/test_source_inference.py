@@ -411,6 +411,8 @@ def test_the_sample_of_a_source_changes_no_column_apart_from_its_terms(frame, tm
     mixed = moestat.fit_formula("y ~ t + sex | 1", path, n_experts=1, rng=0).at_sample()
     assert mixed.plot(feature="t").get_xlabel() == "t"
     bent = moestat.fit_formula("y ~ t * sex | 1", path, n_experts=1, rng=0).at_sample()
-    for question in (mixed.get_margeff, bent.get_margeff, bent.plot):
-        with pytest.raises(ValueError, match="whose columns the sample of a source lacks"):
+    lacks = "whose columns the sample of a source lacks"
+    rows = "not in memory; give newdata="
+    for question, why in ((mixed.get_margeff, rows), (bent.get_margeff, rows), (bent.plot, lacks)):
+        with pytest.raises(ValueError, match=why):
             question()

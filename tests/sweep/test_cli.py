@@ -421,7 +421,7 @@ def test_a_cell_that_fails_sets_the_exit_code_and_shows_where(spec_file, monkeyp
     def broken(*_, **__):
         raise RuntimeError("as asked")
 
-    monkeypatch.setattr("moestat.sweep.kinds.fit.cell.make_solver", broken)
+    monkeypatch.setattr("moestat.sweep.kinds.fit.cell._shared", broken)
     result = invoke("cell", spec_file, "em | n=200 | replicate=1")
     assert result.exit_code == 1
     assert "message: RuntimeError: as asked" in result.stdout
