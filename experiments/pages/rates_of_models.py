@@ -89,8 +89,14 @@ def main(
     lines += ["", f"Each call took {min(spent):.0f} to {max(spent):.0f} seconds.", "", "## Why", ""]
     for name, told in reasons.items():
         listed = [f"- {_plain(text)}" for text in told]
-        lines += [f"**{name}** ({CASES[name].setting}).", "", *listed, ""]
+        lines += [f"**{name}** ({CASES[name].setting}).{_known(name)}", "", *listed, ""]
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _known(name: str) -> str:
+    """What the explorer's cases know of a model, which no block alone can say."""
+    note = CASES[name].note
+    return f" The explorer found: {_plain(note)}." if note else ""
 
 
 def _plain(text: str) -> str:
