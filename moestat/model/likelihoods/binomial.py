@@ -58,9 +58,12 @@ def _blocks(law: Callable[..., Any]) -> tuple[Callable[..., None], Callable[...,
         @device
         def block(eta, y, m, order, value, d1, d2):
             varying(eta, y, m, order, value, d1, d2)
+            top = 0.0 if rows else log_gamma(eta[1, 0] + 1.0)  # the same for all experts
             for b in range(m):
                 trials = y[b].imag if rows else eta[1, 0]
-                choices = log_gamma(trials + 1.0) - log_gamma(y[b].real + 1.0)
+                if rows:
+                    top = log_gamma(trials + 1.0)
+                choices = top - log_gamma(y[b].real + 1.0)
                 value[b] += choices - log_gamma(trials - y[b].real + 1.0)
 
         VARYING[block] = varying
