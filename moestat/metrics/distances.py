@@ -190,11 +190,12 @@ def _quadrature(
     if not isinstance(design, Uniform):
         nodes, weights = design.quadrature(n_features, n_nodes)
         return nodes.T, weights
-    line, mass = _line(design.low, design.high, n_nodes)
     switches = _switches(laws, design)
     if switches.size:
-        edges = np.linspace(design.low, design.high, -(-n_nodes // _PANEL) + 1)
-        line, mass = _on_panels(np.sort(np.concatenate([edges, switches])))
+        edges = np.concatenate([_edges(design.low, design.high, n_nodes), switches])
+        line, mass = _on_panels(np.sort(edges))
+    else:
+        line, mass = _line(design.low, design.high, n_nodes)
     if n_features == 1:
         return line[:, None], mass
     grid = np.meshgrid(*[line] * n_features, indexing="ij")
@@ -209,9 +210,14 @@ def _line(low: float, high: float, n_nodes: int) -> tuple[FloatArray, FloatArray
 
     Every cell of a sweep asks for the same ones.
     """
-    line, mass = _on_panels(np.linspace(low, high, -(-n_nodes // _PANEL) + 1))
+    line, mass = _on_panels(_edges(low, high, n_nodes))
     line.flags.writeable = mass.flags.writeable = False
     return line, mass
+
+
+def _edges(low: float, high: float, n_nodes: int) -> FloatArray:
+    """Edges of equal panels with `n_nodes` nodes or a few more."""
+    return np.linspace(low, high, -(-n_nodes // _PANEL) + 1)
 
 
 def _on_panels(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
