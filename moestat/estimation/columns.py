@@ -24,9 +24,15 @@ OLD_NAMES = {
 """Present names of the columns of version 0.2."""
 
 _NAMING = {
-    **{"sort_values": "by", "groupby": "by", "set_index": "keys", "drop": "columns"},
-    **{"rename": "columns", "dropna": "subset", "drop_duplicates": "subset"},
-    **{"agg": "func", "pop": "item"},
+    "sort_values": "by",
+    "groupby": "by",
+    "set_index": "keys",
+    "drop": "columns",
+    "rename": "columns",
+    "dropna": "subset",
+    "drop_duplicates": "subset",
+    "agg": "func",
+    "pop": "item",
 }
 """Methods of a data frame with the argument that names columns."""
 

@@ -227,10 +227,10 @@ def explain(result: Fitted) -> Explanation:
     if certificate.n_starts > 1:
         what = "mode" if result.is_of_modes else "maximum"
         if result.prior is None and result.is_of_modes:
-            proper = result.seen is not None and result.seen.collapsed
+            others = result.seen is not None and result.seen.collapsed > 0
             sentences.append(
                 "It is the maximum to which the highest mode of the posterior density under the"
-                f" weak prior leads{' that leads to a proper one' * bool(proper)}."
+                f" weak prior leads{' that leads to a proper one' * others}."
             )
         sentences.append(
             f"{agree} of {certificate.n_starts} starts ended at the best {what}. This is evidence,"
