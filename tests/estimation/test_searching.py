@@ -8,7 +8,7 @@ from statsmodels import datasets
 
 import moestat
 from moestat.base.warnings import DisagreementWarning
-from moestat.estimation.rules import SEARCH
+from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.search import agreement as searching
 from moestat.estimation.search import modes, neighbours
 from moestat.estimation.search.agreement import (
@@ -18,6 +18,7 @@ from moestat.estimation.search.agreement import (
     Race,
     SpringStarts,
 )
+from moestat.estimation.search.runs import run_starts
 from moestat.estimation.starts import ClusterStarts, GivenStarts, RandomStarts, clusters
 from moestat.estimation.starts.scale import into_box
 from moestat.solvers import Newton
@@ -292,3 +293,18 @@ def test_starts_are_contiguous_however_they_were_drawn():
     family = moestat.family("gaussian", gate="softmax", n_experts=2)
     points = np.asfortranarray(np.ones((5, family.n_params)))
     assert all(start.flags.c_contiguous for start in into_box(family, points))
+
+
+def test_ends_at_one_height_are_in_the_order_of_their_starts():
+    """Experts are numbered as in the first start that leads to the estimate, on any processor."""
+    family, X, y, truth = drawn("gaussian", 300, 1, 2)
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    atoms, shared = family.split(truth)
+    far = truth + 0.1 * np.random.default_rng(1).standard_normal(truth.size)
+    points = family.pin(np.array([far, family.join(atoms[::-1], shared)]))
+    for order in ([0, 1], [1, 0], [0, 1, 1, 0]):
+        ends = run_starts(problem, points[order], 50, 1)
+        assert ends[0].height == pytest.approx(ends[-1].height, abs=SAME_HEIGHT)
+        for end, start in zip(ends, points[order], strict=True):
+            near = [np.linalg.norm(end.theta - point) for point in points]
+            assert np.argmin(near) == np.argmin(np.linalg.norm(start - points, axis=1))

@@ -103,8 +103,20 @@ def run_starts(
     threads: int | None,
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
-    """The ends of climbs from points (m, P), after at most `steps` steps, best first."""
-    return sorted(run_each(problem, points, steps, threads, tolerance), key=lambda run: -run.height)
+    """The ends of climbs from points (m, P), after at most `steps` steps, best first.
+
+    Ends at one height are in the order of their starts: which of them is the highest, and with it
+    the numbers of the experts, would depend on the processor's rounding.
+    """
+    ends = run_each(problem, points, steps, threads, tolerance)
+    found: list[list[int]] = []
+    top = np.inf
+    for place in sorted(range(len(ends)), key=lambda place: -ends[place].height):
+        if found and top - ends[place].height <= SAME_HEIGHT:
+            found[-1].append(place)
+        else:
+            found, top = [*found, [place]], ends[place].height
+    return [ends[place] for places in found for place in sorted(places)]
 
 
 def run_each(
