@@ -53,11 +53,14 @@ def covering(cells: Iterable[tuple[str, list[tuple[str, str]]]]) -> set[str]:
 
 
 def mark_the_rest(items: Iterable[pytest.Item]) -> None:
-    """Mark the cells that are not in the part of each run as thorough."""
+    """Mark the cells that are not in the part of each run as thorough; slow ones are in neither."""
     tests: dict[str, dict[str, tuple[pytest.Item, list[tuple[str, str]]]]] = {}
     for item in items:
         call: Any = getattr(item, "callspec", None)
-        if call is None or item.get_closest_marker("slow") or item.get_closest_marker("thorough"):
+        if item.get_closest_marker("slow"):
+            item.own_markers = [mark for mark in item.own_markers if mark.name != "thorough"]
+            continue
+        if call is None or item.get_closest_marker("thorough"):
             continue
         test, _, cell = item.nodeid.partition("[")
         values = [v for name, value in call.params.items() for v in values_of(name, value)]
