@@ -105,6 +105,15 @@ STATISTICIAN = [
         "looks like an exposure without its logarithm",
         "an offset without its logarithm",
     ),
+    Typed(
+        "print(p.predict(d[['x']]))",
+        "no column 'days', which the fit reads in 'log(days)'",
+        "new rows without the exposure",
+    ),
+    Typed("print(p.summary(exponentiate=True))", "rate ratios", "rate ratios in the summary"),
+    Typed("print(moestat.compare([p, p], exponentiate=True))", "rate ratios", "rate ratios beside"),
+    Typed("p.summary(detail=True)", "did you mean 'details'", "an argument of a method"),
+    Typed("p.comparisons({'x': 0})", "missing a required argument: 'second'", "one setting only"),
     Typed("print(m.wald_test_terms())", "site", "wald_test_terms()"),
     Typed("print(m.wald_test('site').df)", "2", "a term with several levels in wald_test"),
     Typed(
@@ -132,6 +141,7 @@ STATISTICIAN = [
         "names of experts",
     ),
     Typed("print(t.plot_gate().get_xlabel())", "x", "plot_gate()"),
+    Typed("print(len(t.plot_effects()[0].collections) > 0)", "True", "bands in plot_effects"),
     Typed(
         "moestat.fit('gaussian', d.y, d[['x', 'days', 'id']])",
         "swapped",
@@ -208,6 +218,16 @@ ENGINEER = [
         "upcycle(torch.nn.Linear(4, 4), n_experts=4)",
         "gate_proj, up_proj, down_proj",
         "upcycle of any module",
+    ),
+    Typed(
+        "block = lambda: torch.nn.ModuleDict({'mlp': torch.nn.ModuleDict({\n"
+        "    'gate_proj': torch.nn.Linear(8, 16), 'up_proj': torch.nn.Linear(8, 16),\n"
+        "    'down_proj': torch.nn.Linear(16, 8)})})\n"
+        "model = torch.nn.ModuleList([block(), block()])\n"
+        "upcycle(model, n_experts=4, every=2)\n"
+        "print([type(each['mlp']).__name__ for each in model])",
+        "['ModuleDict', 'SMoE']",
+        "upcycle of a whole model",
     ),
 ]
 

@@ -25,7 +25,7 @@ from typing import (
 import numpy as np
 
 from moestat.base.types import TableLike
-from moestat.base.validate import is_sequence, short
+from moestat.base.validate import UnknownArgumentError, check_keywords, is_sequence, short
 
 __all__ = ["door", "doors"]
 
@@ -98,7 +98,7 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     ValueError: n must be an integer, got 'word'
     """
-    failures, explain, check_flags = _FAILURES, _explain, _check_flags
+    failures, explain, check_flags, check_call = _FAILURES, _explain, _check_flags, _check_call
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         annotations = {**inspect.get_annotations(function), **types}
@@ -115,6 +115,7 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             try:
                 return function(*args, **kwargs)
             except failures as error:
+                check_call(function, args, kwargs)
                 refusal = explain(function, annotations, args, kwargs, error)
                 if refusal is None:
                     raise
@@ -151,6 +152,27 @@ def _check_flags(
         if not (isinstance(value, (bool, np.bool_)) or (value is None and "None" in annotation)):
             allowed = "True or False" + " or None" * ("None" in annotation)
             raise ValueError(f"{name} must be {allowed}, got {short(value)}")
+
+
+def _check_call(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> None:
+    """Raise if the function has no such argument, or needs one that was not given."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        name = function.__name__
+        if name == "__init__":
+            name = function.__qualname__.split(".")[-2]
+        kinds = {each: parameter.kind for each, parameter in signature.parameters.items()}
+        starred = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        names = [each for each, kind in kinds.items() if each != "self" and kind not in starred]
+        if inspect.Parameter.VAR_KEYWORD not in kinds.values():
+            check_keywords(name, kwargs, names)
+        raise UnknownArgumentError(
+            f"{name}: {error}. Its arguments are {', '.join(names)}"
+        ) from None
 
 
 def _explain(

@@ -75,7 +75,11 @@ def real_in(
 def one_of(name: str, value: object, known: Iterable[str]) -> str:
     """`value`, if it is one of the names that are known."""
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {short(value)}")
+        names = list(known)
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, names))}, got {short(value)}"
+            f"{did_you_mean(value, names)}"
+        )
     return value
 
 

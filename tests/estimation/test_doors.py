@@ -48,6 +48,18 @@ def test_names_that_are_spelt_alike_are_proposed(options, meant):
         moestat.fit("gaussian", x, y, **options)
 
 
+def test_methods_name_what_they_lack_and_what_they_do_not_have():
+    result = moestat.fit("gaussian", x, y, n_experts=1, rng=0)
+    with pytest.raises(
+        TypeError, match=r"summary has no argument 'detail'; did you mean 'details'"
+    ):
+        result.summary(detail=True)
+    with pytest.raises(ValueError, match=r"comparisons: missing a required argument: .second"):
+        result.comparisons({0: 1.0})
+    with pytest.raises(TypeError, match=r"Uniform: too many positional arguments..* low, high"):
+        moestat.Uniform(-1, 1, "x", "y")
+
+
 def test_generators_of_any_kind_are_taken():
     for rng in (np.random.RandomState(0), np.random.Generator(np.random.PCG64(0)), 0, None):
         moestat.fit("gaussian", x, y, n_experts=1, starts=[search_of(2, searches=1)], rng=rng)

@@ -98,8 +98,7 @@ NEW = {
     "a new level": ({"x": [1.0], "r": ["west"]}, UNSEEN),
     "no column": (
         {"x": [1.0]},
-        "formula: data has no column 'r', and there is no such function of formulas;"
-        " columns are 'x'",
+        "formula: data has no column 'r', which the fit reads; columns are 'x'",
     ),
     "words for numbers": (
         {"x": ["many"], "r": ["north"]},

@@ -223,8 +223,20 @@ class FormulaInputs:
 
     def _table_of(self, data: object) -> Table:
         """The columns of new data that the formula names, and parts of groups if it has them."""
+        known = column_names(data)
+        for name in self.names:
+            if name not in known:
+                factors = [f for part in self.parts for term in part for f in term]
+                places = [
+                    f[1] for f in factors if name in used_names([f], self.names, self._scope)[0]
+                ]
+                where = "".join(f" in {text!r}" for text in places[:1] if text != name)
+                raise UnknownColumnError(
+                    f"formula: data has no column {short(name)}, which the fit reads{where};"
+                    f" columns are {listed(map(repr, known))}{did_you_mean(name, known)}"
+                )
         column = () if self.within is None else (self.within[0],)
-        return table_of(data, [*self.names, *(c for c in column if c in column_names(data))])
+        return table_of(data, [*self.names, *(c for c in column if c in known)])
 
     def _codes(self, table: Table) -> pd.DataFrame:
         """The code of the part of its group that each row belongs to, or of none."""
