@@ -148,7 +148,7 @@ def confirmed(case: dict[str, Any]) -> dict[str, Any]:
         posterior = with_prior(problem, as_prior("weak", family))
 
         def height(theta: np.ndarray) -> float:
-            return float(run_starts(posterior, theta[None], NEWTON_STEPS, 1)[0].height)
+            return float(run_starts(posterior, theta[None], NEWTON_STEPS)[0].height)
 
         call = height(record.best.end.theta)
         looks = {"highest": height(inward(highest.theta))}

@@ -87,8 +87,8 @@ def test_nodes_stand_for_the_rows_of_classes(n, rows):
 def test_runs_end_in_the_order_of_their_starts_as_each_does_alone(smaller):
     rng = np.random.default_rng(0)
     starts = np.array([smaller.split(rng) for _ in range(5)])
-    together = run_each(smaller.problem, starts, 50, 1)
-    alone = [run_each(smaller.problem, start[None], 50, 1)[0] for start in starts]
+    together = run_each(smaller.problem, starts, 50)
+    alone = [run_each(smaller.problem, start[None], 50)[0] for start in starts]
     assert [run.height for run in together] == [run.height for run in alone]
     assert all(np.array_equal(a.theta, b.theta) for a, b in zip(together, alone, strict=True))
     assert len({run.height for run in together}) > 1

@@ -308,7 +308,7 @@ def test_a_failed_climb_ends_where_it_began(monkeypatch):
         family = problem
 
     points = np.zeros((2, problem.n_params))
-    ends = climb_all([Stub(), Stub()], points, 3, 1)
+    ends = climb_all([Stub(), Stub()], points, 3)
     assert [h for _, h in ends] == [-np.inf, -np.inf]
 
 

@@ -10,7 +10,7 @@ import moestat
 from moestat.base.warnings import DisagreementWarning
 from moestat.estimation.rules import SAME_HEIGHT, SEARCH
 from moestat.estimation.search import agreement as searching
-from moestat.estimation.search import modes, neighbours
+from moestat.estimation.search import modes, neighbours, runs
 from moestat.estimation.search.agreement import (
     Agreement,
     Moves,
@@ -23,7 +23,7 @@ from moestat.estimation.starts import ClusterStarts, GivenStarts, RandomStarts, 
 from moestat.estimation.starts.scale import into_box
 from moestat.solvers import Newton
 from moestat.solvers.bfgs import bfgs_steps
-from moestat.solvers.driver import drive
+from moestat.solvers.driver import Cores, drive
 from moestat.solvers.penalised import PenalisedProblem, Penalty
 from moestat.solvers.problem import Objective, Problem, Request, Rows, Run
 
@@ -303,8 +303,22 @@ def test_ends_at_one_height_are_in_the_order_of_their_starts():
     far = truth + 0.1 * np.random.default_rng(1).standard_normal(truth.size)
     points = family.pin(np.array([far, family.join(atoms[::-1], shared)]))
     for order in ([0, 1], [1, 0], [0, 1, 1, 0]):
-        ends = run_starts(problem, points[order], 50, 1)
+        ends = run_starts(problem, points[order], 50)
         assert ends[0].height == pytest.approx(ends[-1].height, abs=SAME_HEIGHT)
         for end, start in zip(ends, points[order], strict=True):
             near = [np.linalg.norm(end.theta - point) for point in points]
             assert np.argmin(near) == np.argmin(np.linalg.norm(start - points, axis=1))
+
+
+def test_a_search_runs_on_the_threads_of_its_fit(monkeypatch):
+    """All its runs, of starts, neighbours and springs; runs outside of a fit have one thread."""
+    seen = []
+    monkeypatch.setattr(runs, "Cores", lambda threads: seen.append(threads) or Cores(threads))
+    family, X, y, truth = drawn("gaussian", 300, 1, 2)
+    for maximum in ("regular", "highest"):
+        moestat.fit(family, X, y, rng=0, threads=2, maximum=maximum)
+    assert len(seen) > 4
+    assert set(seen) == {2}
+    problem = Problem(family, Rows(np.ascontiguousarray(X.T), y, np.ones(len(y))))
+    run_starts(problem, truth[None], 2)
+    assert seen[-1] == 1

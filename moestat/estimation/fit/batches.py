@@ -19,6 +19,7 @@ from moestat.estimation.fit.fitted import Fitted
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.progress import answering
+from moestat.estimation.search.runs import searching_on
 from moestat.estimation.starts import GivenStarts
 from moestat.model.compression import compress as compressed
 from moestat.model.family import Family
@@ -99,11 +100,11 @@ def _fit_together(jobs: Sequence[FitJob], target: Target) -> list[Fitted]:
     began = time.perf_counter()
     running: list[RunningFit] = []
     # On rows of a few inputs BLAS's threads only wait for each other, at full speed.
-    with ONE_THREAD:
+    with ONE_THREAD, searching_on(threads_of(target)):
         for position, job in enumerate(jobs):
             with naming(position, len(jobs)):
                 running.append(RunningFit.in_data_box(job, target))
-                running[-1].start(threads_of(target))
+                running[-1].start()
         return succeeded(finish(running, target, began))
 
 
@@ -183,7 +184,8 @@ def fit_jobs(jobs: Sequence[FitJob], target: Target | None = None) -> list[Fitte
     for job in jobs:
         try:
             fit = RunningFit.in_own_box(job, execution)
-            fit.start(threads_of(execution))
+            with searching_on(threads_of(execution)):
+                fit.start()
             running.append(fit)
         except Exception as error:
             running.append(error)

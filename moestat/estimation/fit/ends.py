@@ -51,7 +51,7 @@ def ends_of(
     penalty = problem.penalty if is_mode else prior.penalty(family, data_units(problem.data))
     ends = [(best.theta, best.log_likelihood, modes[0].starts)]
     for mode in modes[1 : SEARCH.returned]:
-        (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1)
+        (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS)
         height = end.height + problem.prior_of(end.theta)
         is_known = any(abs(height - other) <= SAME_HEIGHT for _, other, _ in ends)
         if np.isfinite(height) and not is_known:

@@ -23,7 +23,7 @@ from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.standardise import Standardised, prepare
 from moestat.estimation.progress import LOG
 from moestat.estimation.rules import SAME_HEIGHT
-from moestat.estimation.search.agreement import Agreement, on_threads
+from moestat.estimation.search.agreement import Agreement
 from moestat.estimation.search.higher import SearchRecord
 from moestat.estimation.search.maximum import NEAR, Finalists, MaximumStarts, judge
 from moestat.estimation.search.modes import ModeRecord
@@ -84,7 +84,7 @@ class RunningFit:
         standard = prepare(problem, rows, steps, job.prior)
         return cls(job, problem, solver, standard.problem, standard)
 
-    def start(self, threads: int | None) -> None:
+    def start(self) -> None:
         """Draw the starts of all rules and begin an iteration from each."""
         rng = as_generator(self.job.rng)
         for rule in self.job.rules():
@@ -96,7 +96,7 @@ class RunningFit:
                 continue
             if isinstance(rule, SearchRule):
                 n_seen = rule.rows(self.inner)
-                points = self.search(on_threads(rule, threads), self.inner, rng)
+                points = self.search(rule, self.inner, rng)
             else:
                 drawing = self.standard
                 points = drawing.draw(rule, rng) if drawing else draw_starts(rule, self.inner, rng)

@@ -55,8 +55,8 @@ from moestat.estimation.rows.block_rows import (
 from moestat.estimation.rows.blocks import Blocks
 from moestat.estimation.rows.interrupted import SavedEstimates, digest_of_fit
 from moestat.estimation.rows.passes import Passes
-from moestat.estimation.search.agreement import on_threads
 from moestat.estimation.search.options import SearchOptions, SearchRule
+from moestat.estimation.search.runs import searching_on
 from moestat.estimation.starts import GivenStarts, StartRule
 from moestat.model.axes import family
 from moestat.model.by_expert import is_by_expert, with_range
@@ -266,19 +266,20 @@ def fit_rows(
         options_of_search["time_limit"] = max(0.0, deadline - time.monotonic())
     searched = SearchOptions(**options_of_search).rule(model)
     rules = [searched] if starts is None else checked_starts(starts)
-    for rule in rules:
-        if running.interrupted:
-            break
-        if isinstance(rule, SearchRule):
-            points = running.search(on_threads(rule, count), small.problem, search)
-        else:
-            points = small.draw(rule, search)
-            running.counts += [1] * len(points)
-        if saved is not None and not isinstance(rule, GivenStarts):
-            saved.start(points)
-        # A pass over the blocks is expensive: with seen=1 the climb on the sample is not checked on
-        # all rows.
-        running.add_starts(rule.name, points, replace(inner, seen=1))
+    with searching_on(count):
+        for rule in rules:
+            if running.interrupted:
+                break
+            if isinstance(rule, SearchRule):
+                points = running.search(rule, small.problem, search)
+            else:
+                points = small.draw(rule, search)
+                running.counts += [1] * len(points)
+            if saved is not None and not isinstance(rule, GivenStarts):
+                saved.start(points)
+            # A pass over the blocks is expensive: with seen=1 the climb on the sample is not
+            # checked on all rows.
+            running.add_starts(rule.name, points, replace(inner, seen=1))
     with until(deadline):
         (result,) = succeeded(finish([running], Passes(count, saved), began))
     if saved is not None and InterruptedWarning.__name__ not in result.kinds:

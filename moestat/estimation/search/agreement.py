@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import cycle
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,11 +68,8 @@ __all__ = [
     "Race",
     "SpringStarts",
     "least_squares",
-    "on_threads",
     "search_of",
 ]
-
-Rule = TypeVar("Rule")
 
 
 @dataclass(frozen=True)
@@ -83,14 +80,11 @@ class Pool:
     ----------
     count : int, optional
         Number of starts; four for each expert by default.
-    threads : int or None
-        Threads over starts; all cores for None.  The starts do not depend on it.
     more : sequence of StartRule
         Rules whose starts are added to the pool.
     """
 
     count: int | None = None
-    threads: int | None = 1
     more: tuple[StartRule, ...] = ()
     name: str = "pool"
     in_user_units: ClassVar[bool] = False
@@ -104,7 +98,7 @@ class Pool:
         count = self.count or 4 * problem.family.n_experts
         # The spread of the predictors does not depend on the number of inputs.
         apart = SplitStarts(noise=0.5 / np.sqrt(problem.family.n_features))
-        kinds: list[Any] = [SpringStarts(threads=self.threads), near_planes(problem.family), apart]
+        kinds: list[Any] = [SpringStarts(), near_planes(problem.family), apart]
         if not problem.family.is_regression:  # sums of squares have no memberships
             kinds.insert(2, SoftClusterStarts())
         shares = [len(range(j, count, len(kinds))) for j in range(len(kinds))]
@@ -128,8 +122,6 @@ class Race:
         In each rung the best run of every `kept` runs goes on, on `kept` times as many rows.
     rows : int
         Rows of the first rung for each parameter; the rung has at least 1000 rows.
-    threads : int or None
-        Threads over runs; all cores for None.  The winner does not depend on it.
 
     Notes
     -----
@@ -141,7 +133,6 @@ class Race:
     steps: int = 20
     kept: int = 3
     rows: int = 30
-    threads: int | None = 1
     name: str = "race"
     in_user_units: ClassVar[bool] = False
 
@@ -166,7 +157,7 @@ class Race:
 
     def start_runs(self, part: Problem, rng: np.random.Generator, longer: int = 1) -> list[RunEnd]:
         """Run the pool's starts on the rows `part`, with `longer` times the steps; best first."""
-        return run_starts(part, self.pool.draw(part, rng), longer * self.steps, self.threads)
+        return run_starts(part, self.pool.draw(part, rng), longer * self.steps)
 
     def run_finals(
         self, problem: Problem, ends: list[RunEnd], rng: np.random.Generator
@@ -176,11 +167,11 @@ class Race:
         while len(ends) > SEARCH.finalists * self.kept:
             times *= self.kept
             points = np.array([run.theta for run in ends[: -(-len(ends) // self.kept)]])
-            ends = run_starts(self.draw_rows(problem, rng, times), points, self.steps, self.threads)
+            ends = run_starts(self.draw_rows(problem, rng, times), points, self.steps)
         while True:
             first, ends = ends[: SEARCH.finalists], ends[SEARCH.finalists :]
             points = np.array([run.theta for run in first])
-            final = run_starts(problem, points, NEWTON_STEPS, self.threads)
+            final = run_starts(problem, points, NEWTON_STEPS)
             # Tied responses may lead the best runs to spikes; then one behind them may be sound.
             # After a deadline no run has a height, and the first remain the best.
             if np.isfinite(final[0].height) or not ends or is_late():
@@ -260,10 +251,10 @@ class Moves:
         self, problem: Problem, theta: FloatArray, rng: np.random.Generator
     ) -> list[RunEnd]:
         """Race the points that theta (P,) reaches on resamples of the rows."""
-        part, steps, threads = self.race.draw_rows(problem, rng), self.race.steps, self.race.threads
+        part, steps = self.race.draw_rows(problem, rng), self.race.steps
         count = self.resamples or self._round(problem)
-        points = climb_on_resamples(part, theta, count, rng, steps, threads)
-        return self.race.run_finals(problem, run_starts(part, points, steps, threads), rng)
+        points = climb_on_resamples(part, theta, count, rng, steps)
+        return self.race.run_finals(problem, run_starts(part, points, steps), rng)
 
     def move_round(
         self, problem: Problem, theta: FloatArray, rng: np.random.Generator
@@ -271,7 +262,7 @@ class Moves:
         """Race the neighbours of theta (P,) that differ in one or two experts."""
         part = self.race.draw_rows(problem, rng)
         points = draw_moves(part, theta, self._round(problem), rng)
-        ends = run_starts(part, points, self.race.steps, self.race.threads)
+        ends = run_starts(part, points, self.race.steps)
         return self.race.run_finals(problem, ends, rng)
 
     def _round(self, problem: Problem) -> int:
@@ -364,7 +355,7 @@ class Agreement:
         record.pool += [run.height for run in started]
         if problem.family.n_experts == 1:
             points = np.array([run.theta for run in started])
-            started = run_starts(sample, points, NEWTON_STEPS, race.threads)
+            started = run_starts(sample, points, NEWTON_STEPS)
             return started[0].theta[None], group_by_height(started)[1]
         finalists, agreed = list[RunEnd](), np.inf
         if _most_agree(started):
@@ -461,14 +452,3 @@ def search_of(
     accepted = Agreement.risk if risk is None else risk
     pools = Moves(Race(Pool(count, more=more)))
     return Agreement(pools, accepted, searches=searches, time_limit=time_limit)
-
-
-def on_threads(rule: Rule, threads: int | None) -> Rule:
-    """A rule, and the rules that it contains, with this number of threads."""
-    if not is_dataclass(rule) or isinstance(rule, type):
-        return rule
-    settings = {f.name: getattr(rule, f.name) for f in fields(rule) if f.init}
-    inner = {
-        key: on_threads(value, threads) for key, value in settings.items() if is_dataclass(value)
-    }
-    return replace(rule, **inner, **({"threads": threads} if "threads" in settings else {}))

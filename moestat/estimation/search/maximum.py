@@ -157,8 +157,6 @@ class MaximumStarts:
         Number of starts near the truth.
     noise : float
         Standard deviation of these, in units of the parameters.
-    threads : int or None
-        Threads over runs; all cores for None.  The starts do not depend on it.
 
     Notes
     -----
@@ -182,7 +180,6 @@ class MaximumStarts:
     count: int = 14
     near: int = 3
     noise: float = 0.1
-    threads: int | None = 1
     name: str = "maximum"
     in_user_units: ClassVar[bool] = True
 
@@ -191,8 +188,6 @@ class MaximumStarts:
         positive_int("starts: maximum", self.count, maximum=MOST_FITS)
         positive_int("starts: near", self.near, maximum=MOST_FITS)
         real_in("starts: noise", self.noise, 0.0)
-        if self.threads is not None:
-            positive_int("threads", self.threads)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """The finalists, shape (m, P)."""
@@ -220,7 +215,7 @@ class MaximumStarts:
 
     def _climb(self, problem: Problem, points: FloatArray) -> list[RunEnd]:
         """The converged runs from points (m, P), in their order."""
-        return run_each(problem, points, NEWTON_STEPS, self.threads)
+        return run_each(problem, points, NEWTON_STEPS)
 
     def draw_others(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starts (count, P) that are not near the truth, of all kinds in turn."""
@@ -239,7 +234,7 @@ class MaximumStarts:
         family = problem.family.with_experts(self.truth_family.n_experts)
         start = family.embed(self.truth_family, self.truth)
         small = Problem(family, problem.data, resolved=problem.resolved)
-        return run_starts(small, start[None], _STEPS, self.threads)[0].theta
+        return run_starts(small, start[None], _STEPS)[0].theta
 
 
 @door()

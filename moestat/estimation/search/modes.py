@@ -109,8 +109,6 @@ class ModeSearch:
         Largest number of batches; four for each expert by default.
     time_limit : float
         Number of seconds after which no further batch begins.
-    threads : int or None
-        Threads over starts; all cores for None.  The result does not depend on it.
 
     Notes
     -----
@@ -131,7 +129,6 @@ class ModeSearch:
     risk: float = MODES.risk
     batches: int | None = None
     time_limit: float = np.inf
-    threads: int | None = 1
     name: str = MODES.name
     in_user_units: ClassVar[bool] = False
 
@@ -189,11 +186,11 @@ class ModeSearch:
         def climb(points: FloatArray) -> list[RunEnd]:
             left = list[RunEnd]()
             if first is not wide or is_long:
-                ends = run_starts(first, points, MODES.steps, self.threads)
+                ends = run_starts(first, points, MODES.steps)
                 kept = -(-len(ends) // MODES.kept) if is_long else len(ends)
                 points = np.array([end.theta for end in ends[:kept]])
                 left = [RunEnd(end.theta, -np.inf) for end in ends[kept:]]
-            return [*run_starts(wide, points, MODES.longest, self.threads), *left]
+            return [*run_starts(wide, points, MODES.longest), *left]
 
         n_experts = family.n_experts
         made, most = 0, self.batches or _batches(wide)
@@ -230,7 +227,7 @@ class ModeSearch:
         count = plain.family.n_experts
         if kind:
             return draw_moves(plain, theta, count, rng)
-        return climb_on_resamples(part, theta, count, rng, MODES.steps, self.threads)
+        return climb_on_resamples(part, theta, count, rng, MODES.steps)
 
     def release(self, record: ModeRecord, problem: Problem) -> FloatArray | None:
         """The end (P,) of a climb of the problem's objective from the highest mode.
@@ -239,7 +236,7 @@ class ModeSearch:
         is the end of a climb from the next mode that leads elsewhere; the modes before it go.
         """
         for place, mode in enumerate(record.modes):
-            (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, 1, NEWTON_TOLERANCE)
+            (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS, NEWTON_TOLERANCE)
             if np.isfinite(end.height):
                 record.modes, mode.collapsed = record.modes[place:], mode.collapsed + place
                 return end.theta
@@ -249,7 +246,7 @@ class ModeSearch:
         """Climb from the best modes on more rows, and put them into the order of these heights."""
         refined = ModeRecord()
         for mode in record.modes[: SEARCH.returned]:
-            (end,) = run_starts(sample, mode.end.theta[None], NEWTON_STEPS, self.threads)
+            (end,) = run_starts(sample, mode.end.theta[None], NEWTON_STEPS)
             if np.isfinite(end.height):
                 refined._enter(end).starts += mode.starts
         refined.modes.sort(key=lambda mode: -mode.end.height)

@@ -42,8 +42,6 @@ class SpringStarts:
     noise: float = 0.1
     spring: float = 1e-3  # stiffness for each row
     steps: int = 12  # steps that each grows
-    # threads over starts; all cores for None.  The starts do not depend on it.
-    threads: int | None = 1
     name: str = "spring"
     in_user_units: ClassVar[bool] = False
 
@@ -72,7 +70,7 @@ class SpringStarts:
             )
             for s in springs
         ]
-        return np.array([theta for theta, _ in climb_all(sprung, points, self.steps, self.threads)])
+        return np.array([theta for theta, _ in climb_all(sprung, points, self.steps)])
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,6 @@ def climb_on_resamples(
     count: int,
     rng: np.random.Generator,
     steps: int,
-    threads: int | None = 1,
 ) -> FloatArray:
     """Parameters (count, P) after `steps` steps from theta (P,) on resamples of the rows."""
     units = problem.data.units
@@ -157,5 +154,5 @@ def climb_on_resamples(
     for indices in rng.choice(units.size, (count, units.size), p=units / units.sum()):
         times = units.mean() * np.bincount(indices, minlength=units.size)
         others.append(problem.replace_data(problem.data.reweighted(times)))
-    ran = climb_all(others, np.tile(theta, (count, 1)), steps, threads)
+    ran = climb_all(others, np.tile(theta, (count, 1)), steps)
     return np.array([end for end, _ in ran])

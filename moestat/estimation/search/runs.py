@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -32,6 +34,21 @@ from moestat.solvers.trust_region.newton_loop import newton_steps
 
 Point = tuple[FloatArray, float]
 """Parameters (P,) of a run, and its log-likelihood."""
+
+_THREADS: ContextVar[int | None] = ContextVar("threads", default=1)
+
+
+@contextmanager
+def searching_on(threads: int | None) -> Iterator[None]:
+    """Advance runs inside the block on this number of threads, on all cores for None.
+
+    Outside of a block they advance on one.  Their ends do not depend on it.
+    """
+    token = _THREADS.set(threads)
+    try:
+        yield
+    finally:
+        _THREADS.reset(token)
 
 
 class RunEnd(NamedTuple):
@@ -79,7 +96,6 @@ def climb_all(
     problems: Sequence[Problem],
     points: FloatArray,
     steps: int,
-    threads: int | None,
     tolerance: float = RUN_TOLERANCE,
 ) -> list[Point]:
     """The ends of climbs from points (m, P) of the problems, after at most `steps` steps.
@@ -88,7 +104,7 @@ def climb_all(
     """
     newton = Newton(tolerance, steps)
     runs = [_iteration(*each, newton) for each in zip(problems, points, strict=True)]
-    ends = attempt(runs, problems, Cores(threads))
+    ends = attempt(runs, problems, Cores(_THREADS.get()))
     known: list[Point | Exception] = [
         (point, -np.inf) if isinstance(end, np.linalg.LinAlgError) else end
         for end, point in zip(ends, points, strict=True)
@@ -100,7 +116,6 @@ def run_starts(
     problem: Problem,
     points: FloatArray,
     steps: int,
-    threads: int | None,
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """The ends of climbs from points (m, P), after at most `steps` steps, best first.
@@ -108,7 +123,7 @@ def run_starts(
     Ends at one height are in the order of their starts: which of them is the highest, and with it
     the numbers of the experts, would depend on the processor's rounding.
     """
-    ends = run_each(problem, points, steps, threads, tolerance)
+    ends = run_each(problem, points, steps, tolerance)
     found: list[list[int]] = []
     top = np.inf
     for place in sorted(range(len(ends)), key=lambda place: -ends[place].height):
@@ -123,14 +138,13 @@ def run_each(
     problem: Problem,
     points: FloatArray,
     steps: int,
-    threads: int | None,
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """The ends of climbs from points (m, P), after at most `steps` steps, in their order."""
     starts = into_box(problem.family, points)
     # The starts were found on other rows, so a climb on previews would not improve them.
     known = replace(problem, seen=problem.data.size)
-    ends = climb_all([known.restart() for _ in starts], starts, steps, threads, tolerance)
+    ends = climb_all([known.restart() for _ in starts], starts, steps, tolerance)
     # If all atoms have collapsed, the data lie exactly on k lines, and the fit is no artefact.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
