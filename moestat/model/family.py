@@ -148,7 +148,7 @@ class Family(ParameterLayout):
         return tuple(
             c.intercept
             for c in self.likelihood.channels
-            if c.shared and c.intercept not in self.likelihood.known
+            if c.shared and c.intercept not in self.likelihood.set_by_options
         )
 
     @property

@@ -242,9 +242,9 @@ class Likelihood:
     """``law(eta)``: the distribution of the response at predictors (..., n_predictors, n), as
     frozen in scipy.stats: of counts where `counts`, else of numbers between the `ends`; None for
     normal responses and classes."""
-    given: Callable[[Encoded], Likelihood] | None = field(default=None, repr=False)
-    """``given(y)``: the likelihood for further information in encoded responses, such as numbers
-    of trials, with the distributions and draws of these rows; None without such information."""
+    with_trials: Callable[[Encoded], Likelihood] | None = field(default=None, repr=False)
+    """``with_trials(y)``: the likelihood for the numbers of trials in encoded responses, with the
+    distributions and draws of these rows; None where rows have no numbers of their own."""
     counts: bool = False
     """Whether the response is a count."""
     ends: tuple[float, float] = (-np.inf, np.inf)
@@ -292,7 +292,7 @@ class Likelihood:
         """
         if self.parts:
             return np.array([one.likelihood.level(y[one.field]) for one in self.parts])
-        return np.real(y) if self.given is None else np.real(y) / np.imag(y)
+        return np.real(y) if self.with_trials is None else np.real(y) / np.imag(y)
 
     @property
     def is_censored(self) -> bool:
@@ -311,7 +311,7 @@ class Likelihood:
         return tuple(one.likelihood for one in self.parts) or (self,)
 
     @property
-    def known(self) -> frozenset[str]:
+    def set_by_options(self) -> frozenset[str]:
         """Blocks that options set."""
         parts = (one.block(name) for one in self.parts for name in one.likelihood.options)
         return frozenset([*self.options, *parts])
@@ -341,16 +341,16 @@ class Likelihood:
         names = list(equal)
         if not names:
             return self
-        known = [
+        shareable = [
             c.intercept
             for c in self.channels
-            if c.component is None and c.intercept not in self.known
+            if c.component is None and c.intercept not in self.set_by_options
         ]
         for name in names:
-            if name not in known:
+            if name not in shareable:
                 raise ValueError(
                     f"equal: {name!r} is not a block of the {self.name} likelihood that experts"
-                    f" can share; those are {', '.join(known) or 'none'}"
+                    f" can share; those are {', '.join(shareable) or 'none'}"
                 )
         channels = tuple(replace(c, shared=c.shared or c.intercept in names) for c in self.channels)
         alone = None if self.collapse in names else self.collapse

@@ -168,7 +168,7 @@ def with_integrated_effects(
         """Responses of rows by themselves with the predictors `eta`, shape (n + q, N)."""
         return drawn_in_groups(base, eta, [np.arange(eta.shape[1])] * q, rng)
 
-    again = base.given
+    with_trials = base.with_trials
     return replace(
         base,
         channels=(*base.channels, *channels_of(effects, False)),
@@ -177,9 +177,9 @@ def with_integrated_effects(
         law=averaged,
         spread=spread,
         draw=draw,
-        given=None
-        if again is None
-        else lambda y: with_integrated_effects(again(y), random, covariance, within, closed),
+        with_trials=None
+        if with_trials is None
+        else lambda y: with_integrated_effects(with_trials(y), random, covariance, within, closed),
         bounds={**base.bounds, "l": (-30.0, 30.0), "L": (-30.0, 30.0)},
         units=replace(base.units, shift_inputs=base.units.shift_inputs and has_shifts(effects)),
         options={**base.options, **options_of(effects, covariance)},

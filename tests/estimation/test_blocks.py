@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -272,6 +273,25 @@ def test_what_no_fit_can_be_made_of_is_refused(rows, model, options, change, mes
     X, y = rows if change is None else change(*rows)
     with pytest.raises(ValueError, match=message):
         fit_blocks(model, Blocks.from_arrays(X, y), n_experts=2, rng=0, **options)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X, y, w: (1e200 * X, y, w),
+        lambda X, y, w: (X, 1e-200 * y, w),
+        lambda X, y, w: (X, np.ones_like(y), w),
+        lambda X, y, w: (X[:5], y[:5], w[:5]),
+        lambda X, y, w: (X, y, w / w.size),
+    ],
+    ids=["large", "tiny", "constant", "few", "shares"],
+)
+def test_rows_in_memory_and_in_blocks_are_refused_in_one_sentence(rows, change):
+    X, y, weight = change(*rows, np.ones(len(rows[1])))
+    with pytest.raises(ValueError, match=r"^[Xyn] ") as in_memory:
+        moestat.fit("gaussian", X, y, n_experts=2, sample_weight=weight, rng=0)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(in_memory.value))}$"):
+        fit_blocks("gaussian", Blocks.from_arrays(X, y, weight, rows=900), n_experts=2, rng=0)
 
 
 def test_labels_that_the_first_pass_has_not_seen_are_refused(rows):

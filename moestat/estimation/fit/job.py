@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
 from moestat.base.memory import FLOAT_BYTES, check_room
-from moestat.base.types import Encoded, Labels, Seed
+from moestat.base.types import Encoded, FloatArray, Labels, Seed
 from moestat.base.validate import is_sequence, short
 from moestat.estimation.data.data import Data
 from moestat.estimation.data.groups import arranged
@@ -27,7 +27,7 @@ from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Problem, Target
 from moestat.solvers.trust_region.kinks import has_kinks
 
-__all__ = ["FitJob", "check_determined", "check_response", "checked_starts"]
+__all__ = ["FitJob", "check_rows", "checked_starts"]
 
 _SQUARES, _ROWS = 48, 6
 """Measured peak memory of a fit: matrices (P, P) of all parameters, and copies of the data."""
@@ -85,17 +85,17 @@ class FitJob:
         family, data = self.family, self.data
         design, weight = data.X.T, data.weight
         response = family.likelihood.encode(data.y, family.n_classes)
-        numbers = (("y", values) for values in columns_of(response))
-        for name, values in (("X", design), *numbers):
-            check_size(name, values.min(-1, initial=0.0), values.max(-1, initial=0.0))
+        columns = ("X", design), *(("y", values) for values in columns_of(response))
         used = weight > 0
-        check_response(family, response if used.all() else response[used])
-        size = float(weight.sum())
-        check_determined(family, size, data.groups, self.prior, hint_of_shares(size, used.sum()))
-        if family.n_experts > used.sum():
-            raise ValueError(
-                f"n_experts must be at most the number of rows {used.sum()}, got {family.n_experts}"
-            )
+        check_rows(
+            family,
+            self.prior,
+            [(name, v.min(-1, initial=0.0), v.max(-1, initial=0.0)) for name, v in columns],
+            response if used.all() else response[used],
+            float(weight.sum()),
+            int(used.sum()),
+            data.groups,
+        )
         return Problem(family, arranged(design, response, weight, data.groups, whole))
 
     @property
@@ -160,25 +160,54 @@ def checked_starts(starts: object) -> list[StartRule]:
     return rules
 
 
-def check_determined(
-    family: Family, size: float, groups: Labels | None, prior: Prior | None, hint: str = ""
+def check_rows(
+    family: Family,
+    prior: Prior | None,
+    ranges: Iterable[tuple[str, FloatArray, FloatArray]],
+    response: Encoded | None,
+    size: float,
+    n_rows: int,
+    groups: Labels | None,
 ) -> None:
-    """Raise if rows with this sum of weights are too few for the parameters of a family."""
+    """Raise if rows, in memory or elsewhere, do not determine the parameters of a family.
+
+    Parameters
+    ----------
+    family, prior
+        Those of the fit.
+    ranges : sequence of (str, ndarray, ndarray)
+        Columns by the name of their argument, with the least and the greatest value of each.
+    response : ndarray or None
+        Encoded responses of the rows with a weight, or their two ends; None for classes that all
+        occur.
+    size, n_rows : float and int
+        Sum of the weights, and number of the rows that have one.
+    groups : ndarray or None
+        Labels of the groups of rows, all or some.
+    """
+    for name, low, high in ranges:
+        check_size(name, low, high)
+    if response is not None:
+        _check_response(family, response)
     if size < family.n_free_params and prior is None:
         raise ValueError(
             f"n = {size:g} samples cannot determine {family.n_free_params} free parameters;"
-            f' prior="weak" adds the missing information{hint}'
+            f' prior="weak" adds the missing information{hint_of_shares(size, n_rows)}'
         )
     if family.likelihood.effects is not None:
         check_random_effects(family, groups, prior)
+    if family.n_experts > n_rows:
+        raise ValueError(
+            f"n_experts must be at most the number of rows {n_rows}, got {family.n_experts}"
+        )
 
 
-def check_response(family: Family, response: Encoded) -> None:
+def _check_response(family: Family, response: Encoded) -> None:
     """Raise if the responses vary too little for a maximum-likelihood estimate to exist."""
     likelihood = family.likelihood
     for one, (marginal, _) in zip(likelihood.parts, family.marginals, strict=True):
         try:
-            check_response(marginal, response[one.field])
+            _check_response(marginal, response[one.field])
         except ValueError as error:
             raise ValueError(f"response {one.name!r}: {error}") from None
     if likelihood.parts:

@@ -103,12 +103,12 @@ def _default_box(family: Family, data: Rows, units: DataUnits) -> dict[str, tupl
     box: dict[str, tuple[Any, Any]] = {}
     pairs = _pair_bounds(family, data)
     for c, channel in enumerate(family.channels):
-        name, unit, known = channel.intercept, widths[c], family.likelihood.known
+        name, unit, chosen = channel.intercept, widths[c], family.likelihood.set_by_options
         size = _WIDER * unit ** powers.get(name, 0.0)
         low, high = family.box[name]
         if name in pairs:
             box[name] = (low, high) if name in family.given else (-pairs[name], pairs[name])
-        elif name in (*known, *family.likelihood.shapes):
+        elif name in (*chosen, *family.likelihood.shapes):
             box[name] = (low, high)
         elif channel.log:
             residual = _residual_share(data)[family.response_of[c]]

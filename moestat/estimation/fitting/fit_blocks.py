@@ -22,7 +22,6 @@ from moestat.estimation.data.groups import check_gate_in_groups
 from moestat.estimation.data.priors import Prior, as_prior
 from moestat.estimation.data.read import (
     check_options,
-    check_size,
     holding_constants,
     in_units_of_inputs,
     with_places,
@@ -30,7 +29,7 @@ from moestat.estimation.data.read import (
 from moestat.estimation.data.rounding import checked_resolution
 from moestat.estimation.fit.batches import finish
 from moestat.estimation.fit.fitted import Fitted, warn_and_note
-from moestat.estimation.fit.job import FitJob, check_determined, check_response, checked_starts
+from moestat.estimation.fit.job import FitJob, check_rows, checked_starts
 from moestat.estimation.fit.relabel import by_weight
 from moestat.estimation.fit.run import RunningFit
 from moestat.estimation.fit.standardise import Standardised
@@ -349,12 +348,13 @@ def _check(
         )
     if not totals.total > 0:
         raise ValueError("sample_weight must have a positive sum, but all its values are zero")
-    check_determined(model, totals.total, totals.sample.groups, prior)
+    d, response = totals.sample.X.shape[0], None
+    if model.likelihood.parts or model.likelihood.dtype is np.complex128:
+        response = sampled.y
+    elif not totals.labels:
+        response = np.array([totals.low[-1], totals.high[-1]])
+    low, high = totals.low, totals.high
+    ranges = [("X", low[:d], high[:d]), ("y", low[d:], high[d:])]
+    check_rows(model, prior, ranges, response, totals.total, totals.n_rows, totals.sample.groups)
     if totals.sample.groups is not None:
         check_gate_in_groups(model, totals.varying, features)
-    ends = np.array([totals.low, totals.high])
-    if model.likelihood.parts or model.likelihood.dtype is np.complex128:
-        check_response(model, sampled.y)
-    elif not totals.labels:
-        check_response(model, ends[:, -1])
-    check_size("X or y", totals.low, totals.high)

@@ -419,9 +419,9 @@ def _information_at(
     family: Family, theta: FloatArray, noise: float | None, part: Rows
 ) -> FloatArray:
     """Expected information (P, P) at the inputs of rows, by quadrature over the response."""
-    if (given := family.likelihood.given) is not None:
+    if (with_trials := family.likelihood.with_trials) is not None:
         # The numbers of trials of the rows are known, as their inputs are.
-        family = replace(family, likelihood=given(part.y))
+        family = replace(family, likelihood=with_trials(part.y))
     return expected_information(family, theta, AtInputs(part), n_nodes=1, noise=noise)
 
 

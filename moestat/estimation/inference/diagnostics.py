@@ -96,9 +96,9 @@ def _residuals(
     eta = family.predictors(theta, np.ascontiguousarray(design.T))
     if family.likelihood.counts:
         at = family.likelihood
-        if at.given is not None:
+        if at.with_trials is not None:
             encoded = at.encode(y, 1)
-            at, y = at.given(encoded), np.real(encoded)
+            at, y = at.with_trials(encoded), np.real(encoded)
         assert at.law is not None
         return _count_residuals(at.law(eta), weight, *bounds_of(y), rng)
     mean, deviation = family.likelihood.spread(eta)

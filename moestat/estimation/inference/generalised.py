@@ -85,7 +85,7 @@ class Units:
     law: _Law
     y: FloatArray
     mean: FloatArray
-    known: Number
+    parameter: Number  # trials, or the dispersion of counts: what the law reads besides means
     weight: FloatArray
     # coefficients of the mean that are estimated, without those of a dispersion
     n_coefficients: float
@@ -93,7 +93,7 @@ class Units:
     @property
     def variance(self) -> FloatArray:
         """Variance function at the means (n,)."""
-        return self.law.variance(self.mean, self.known)
+        return self.law.variance(self.mean, self.parameter)
 
     @property
     def pearson(self) -> FloatArray:
@@ -103,7 +103,7 @@ class Units:
     @property
     def deviances(self) -> FloatArray:
         """Deviance of each response (n,), at least 0, without the scale and the weight."""
-        return np.maximum(self.law.deviance(self.y, self.mean, self.known), 0.0)
+        return np.maximum(self.law.deviance(self.y, self.mean, self.parameter), 0.0)
 
     @property
     def scale(self) -> float:
@@ -137,16 +137,18 @@ def units(result: Fitted, name: str) -> Units:
             " quantile_residuals() or bic"
         )
     rows, theta = result.rows, result.theta
-    y, mean, known = likelihood.encode(rows.y, 1), family.mean(theta, rows.X), 1.0
+    y, mean, parameter = likelihood.encode(rows.y, 1), family.mean(theta, rows.X), 1.0
     if likelihood.name == "binomial":
-        by_row = likelihood.given is not None
-        known = np.imag(y) if by_row else float(likelihood.options["trials"])
-        y, mean = (likelihood.level(y), mean) if by_row else (y / known, mean / known)
+        by_row = likelihood.with_trials is not None
+        parameter = np.imag(y) if by_row else float(likelihood.options["trials"])
+        y, mean = (likelihood.level(y), mean) if by_row else (y / parameter, mean / parameter)
     elif likelihood.name == "negative-binomial":
-        known = float(np.ravel(result.blocks["phi"])[0])
+        parameter = float(np.ravel(result.blocks["phi"])[0])
     scale_places = family.index[0, family.layout[1] + family.layout[2] :]
     n_coefficients = result.edf - int(np.sum(result.free[scale_places]))
-    return Units(law, np.asarray(y, dtype=np.float64), mean, known, result.weight, n_coefficients)
+    return Units(
+        law, np.asarray(y, dtype=np.float64), mean, parameter, result.weight, n_coefficients
+    )
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,8 @@ def influence_of_regression(result: Fitted) -> RegressionInfluence:
     moves = np.empty((len(X), family.n_params))
     for rows, _, gradient in gradients(family, result.theta, X):
         moves[rows] = gradient[:, 0].T
-    if family.likelihood.name == "binomial" and family.likelihood.given is None:
-        moves /= fitted_units.known
+    if family.likelihood.name == "binomial" and family.likelihood.with_trials is None:
+        moves /= fitted_units.parameter
     moves = moves[:, result.free] * np.sqrt(fitted_units.weight / fitted_units.variance)[:, None]
     length = np.linalg.norm(moves, axis=0)
     moves /= np.where(length > 0.0, length, 1.0)

@@ -71,7 +71,7 @@ class _Checked:
     @cached_property
     def has_trials(self) -> bool:
         """Whether each row has a number of trials of its own."""
-        return self.family.likelihood.given is not None
+        return self.family.likelihood.with_trials is not None
 
     @property
     def zeros(self) -> tuple[FloatArray, np.ndarray]:

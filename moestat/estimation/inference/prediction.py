@@ -140,7 +140,7 @@ class Prediction:
     @property
     def _has_new_responses(self) -> bool:
         """Whether new responses have a known distribution, which includes numbers of trials."""
-        return self.quantiles is not None or self.family.likelihood.given is None
+        return self.quantiles is not None or self.family.likelihood.with_trials is None
 
     def prediction_interval(self, alpha: float = 0.05) -> FloatArray:
         """Intervals (n, 2) that contain a new response with probability ``1 - alpha``.
@@ -320,7 +320,7 @@ def quantile(
     """
     if family.likelihood.support is not None:
         raise ValueError("classes have no quantiles; which='proba' gives their probabilities")
-    if q in (0.0, 1.0) and family.likelihood.given is not None:
+    if q in (0.0, 1.0) and family.likelihood.with_trials is not None:
         # From 0 to the number of trials of each row.
         law = family.likelihood.law
         assert law is not None

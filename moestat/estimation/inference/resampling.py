@@ -140,11 +140,11 @@ def parametric_samples(
 
     A row of weight w stands for w rows: where weights are not 1 it is drawn so many times.
     """
-    given, y = family.likelihood.given, data.y
+    with_trials, y = family.likelihood.with_trials, data.y
     if data.begin is not None:
         if np.any(data.weight != 1.0):
             raise ValueError("kind 'parametric': rows of groups must have weight 1")
-        conditional = family if given is None else replace(family, likelihood=given(y))
+        conditional = family if with_trials is None else replace(family, likelihood=with_trials(y))
         for _ in range(count):
             yield replace(data, y=draw_in_groups(conditional, theta, data, rng))
         return
@@ -155,6 +155,6 @@ def parametric_samples(
     weight = np.ones(X.shape[1])
     inputs = AtInputs(Rows(np.ascontiguousarray(X), np.empty(0), weight))
     for _ in range(count):
-        conditional = family if given is None else replace(family, likelihood=given(y))
+        conditional = family if with_trials is None else replace(family, likelihood=with_trials(y))
         _, response = sample(conditional, theta, weight.size, rng, inputs)
         yield Rows(inputs.data.X, family.likelihood.encode(response, family.n_classes), weight)

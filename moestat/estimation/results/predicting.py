@@ -141,7 +141,7 @@ class Predicting(RowsOfFit):
                 f"{did_you_mean(which, _KINDS)}"
             )
         if to is not None:
-            of_trials = self.family.likelihood.given is not None and kind in _OF_RESPONSE
+            of_trials = self.family.likelihood.with_trials is not None and kind in _OF_RESPONSE
             if y is not None or groups is not None or kind in ("cdf", "density") or of_trials:
                 raise ValueError(
                     "to: only predictions that depend on inputs alone can be written to files;"
@@ -280,7 +280,7 @@ class Predicting(RowsOfFit):
                         " known values; give y=, one number or one for each row"
                     )
                 response = low
-            if family.likelihood.given is not None:
+            if family.likelihood.with_trials is not None:
                 family, response = self._at_rows(rows.y), np.real(rows.y)
             return inputs.like(
                 distribution(family, self.theta, inputs.matrix, response, self._noise, shares)
@@ -354,7 +354,7 @@ class Predicting(RowsOfFit):
         if shares is not None:
             labels = read_groups_of_new(self.rows, X, groups, len(inputs.matrix))
             prediction = predict_known_groups(self, prediction, labels, shares)
-        if self.family.likelihood.given is None and trials is None:
+        if self.family.likelihood.with_trials is None and trials is None:
             return prediction
         return replace(prediction, quantiles=self._quantiles_of_shares(X, inputs, trials, shares))
 
@@ -374,8 +374,7 @@ class Predicting(RowsOfFit):
         family = self._at_rows(y)
         return lambda q: quantile(family, self.theta, inputs.matrix, q, None, shares) / np.imag(y)
 
-    def _intervals_of_means(self, alpha: float, X: FloatArray) -> FloatArray | None:
-        return intervals_of_means(self, alpha, X)
+    _intervals_of_means = intervals_of_means
 
     def _extrapolation(self, X: FloatArray) -> FloatArray | None:
         """Distance of inputs from those of the fit; None if the fit does not hold its rows."""

@@ -46,7 +46,7 @@ class Residuals(Predicting):
         y, likelihood = self.rows.y, self.family.likelihood
         if "censored" in likelihood.options:
             raise ValueError("censored responses have no residuals; use quantile_residuals")
-        if likelihood.given is not None:
+        if likelihood.with_trials is not None:
             y = likelihood.level(likelihood.encode(y, 1))
         if self.family.likelihood.support is not None:
             y = np.equal.outer(y, np.arange(1, self.family.n_classes + 1)).astype(float)

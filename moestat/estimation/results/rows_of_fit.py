@@ -176,16 +176,18 @@ class RowsOfFit(Fitted):
         return np.asarray(self._labels)[y.astype(np.int64) - 1]
 
     def _at_rows(self, y: Encoded) -> Family:
-        """The family with the numbers of trials, or the like, that encoded responses hold."""
-        given = self.family.likelihood.given
-        return self.family if given is None else replace(self.family, likelihood=given(y))
+        """The family with the numbers of trials that encoded responses hold."""
+        with_trials = self.family.likelihood.with_trials
+        return (
+            self.family if with_trials is None else replace(self.family, likelihood=with_trials(y))
+        )
 
     def _read_trials(
         self, X: ArrayLike | TableLike | None, inputs: Inputs, trials: ArrayLike | None
     ) -> Encoded | None:
         """Encoded responses (n,) that hold the numbers of trials; None without trials."""
         n = inputs.design.shape[1]
-        if self.family.likelihood.given is None:
+        if self.family.likelihood.with_trials is None:
             if trials is not None:
                 raise ValueError("trials: rows of the fit have no numbers of trials; leave it out")
             return None

@@ -237,6 +237,7 @@ class Totals:
         at = list(which)
         return self.squares[at, at] / self.total
 
+    @np.errstate(over="ignore", invalid="ignore")
     def joined(self, other: Totals) -> Totals:
         """The union of two, except samples; sums of squares by Chan, Golub and LeVeque (1983)."""
         total = self.total + other.total
@@ -266,6 +267,7 @@ def _labels_of_block(reader: Reader, number: int, block: Block) -> tuple[Labels 
     return _labels_in(reader, reader.read(block).with_weight())
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a fit refuses columns of this size
 def _totals_of_block(
     reader: Reader, n_sampled: int, seed: int, number: int, block: Block
 ) -> Totals:

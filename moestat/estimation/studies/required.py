@@ -196,7 +196,7 @@ def required_n(
         raise ValueError("model: available only for fits without censored responses")
     if fitted and model.rows.groups is not None:
         raise ValueError("model: available only for fits without groups")
-    if fitted and family.likelihood.given is not None:
+    if fitted and family.likelihood.with_trials is not None:
         raise ValueError("model: available only if all rows have the same number of trials")
     if family.likelihood.parts:
         count = len(family.likelihood.parts)

@@ -268,7 +268,7 @@ def _of_rows(trials: int | FloatArray) -> Likelihood:
         draw=draw,
         dtype=np.complex128,
         **known,
-        given=lambda y: _of_rows(y.imag),
+        with_trials=lambda y: _of_rows(y.imag),
         bounds=_BOUNDS,
         options={"trials": "rows"},
     )

@@ -182,7 +182,7 @@ def _of_rows(trials: int | FloatArray, link: str) -> Likelihood:
         draw=draw,
         dtype=np.complex128,
         **_laws(trials, link_function),
-        given=lambda y: _of_rows(y.imag, link),
+        with_trials=lambda y: _of_rows(y.imag, link),
         bounds={},
         options=_options("rows", link),
     )
