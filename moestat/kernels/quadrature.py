@@ -41,15 +41,16 @@ _STEP = 0.45
 """Distance of nodes in standard deviations of the integrand: the sum over every other node of a
 normal one is exact to 2 exp(-2 pi^2 / .81), 5e-11."""
 
-_STEP_OF_PREDICTOR = 0.36
-"""Distance of nodes in units of the predictor: log-likelihoods have singularities at a distance of
-pi or, of counts, grow beyond one of pi / 2, so that errors are about exp(-pi^2 / .36), 1e-12."""
+_STEP_OF_PREDICTOR = 0.7
+"""Distance of nodes in units of the predictor.  Log-likelihoods of yes and no have singularities at
+a distance of pi: the sum over every other node is exact to about exp(-2 pi^2 / 1.4), 8e-7.  Those
+of counts grow beyond a distance of pi / 2, and nodes in the middle make their sums as exact."""
+
+_HALVINGS = 2
+"""Number of times, at most, that nodes in the middle of others are added."""
 
 _AGREEMENT = 1e-6
 """Relative difference of the sums over every other node: the error is about its square."""
-
-_REFINED = 1e-3
-"""Relative difference of sums that nodes in the middle make as exact."""
 
 _NEGLIGIBLE = 1e-16
 """Share of the largest term at which a sum ends."""
@@ -58,8 +59,8 @@ _SPAN = 8.6
 """Distance from the mode in units of the effect at which terms are negligible, because the second
 derivative of the logarithm is at most -1."""
 
-_MOST = 192
-"""Nodes of the trapezoidal sum on a side at most: panels need 300 to 700 in all."""
+_MOST = 96
+"""Nodes of the first sum on a side at most: panels need 300 to 700 in all."""
 
 _CLIMB = 400
 """Steps to the mode at most: steps double until the slope changes its sign, and then are halved."""
@@ -160,13 +161,14 @@ def _adaptive(
         total, spacing, exact = 0.0, 1.0, False
         if short:
             clear(order, group, features, sums_of)
-            # First the even and the odd nodes, then, if they disagree, those in the middle.
-            for half in range(2):
+            # First the even and the odd nodes, then, while they disagree, those in the middle.
+            spacing, begin = step, 0.0
+            for half in range(_HALVINGS + 1):
                 even = odd = 0.0
                 for side in range(2):
                     sign = 1.0 if side == 0 else -1.0
-                    for j in range(side * (1 - half), _MOST + 1):
-                        node = v + sign * step * (j + 0.5 * half)
+                    for j in range(side if half == 0 else 0, (_MOST << half) + 1):
+                        node = v + sign * (begin + spacing * j)
                         share, _ = visit(node, 1.0, top, order, group, features, sums_of)
                         if j % 2 == 0:
                             even += share
@@ -177,8 +179,10 @@ def _adaptive(
                 error = abs(even - odd) if half == 0 else abs(even + odd - total)
                 total += even + odd
                 exact = error <= _AGREEMENT * total
-                spacing = step / (1.0 + half)
-                if exact or error > _REFINED * total:
+                spacing *= 1.0 if half == 0 else 0.5
+                begin = 0.5 * spacing
+                # Each halving squares the difference.
+                if exact or (error / total) ** (1 << (_HALVINGS - half)) > _AGREEMENT:
                     break
         if not exact:
             clear(order, group, features, sums_of)
