@@ -22,7 +22,7 @@ __all__ = [
     "channel_metric",
     "gap_places",
     "identified",
-    "identified_at",
+    "rank_at",
     "related_columns",
     "shortest",
     "without_spare_columns",
@@ -189,12 +189,7 @@ def identified(
     absolute = metric is not None and not family.is_regression
     if metric is None:
         metric = np.diag(np.abs(np.diag(information))) / n
-    given = np.zeros(family.n_params, dtype=bool)
-    for name in family.given:
-        given[family.blocks[name]] = True
-    wide = (upper - lower) ** 2 * n * np.diag(metric) >= 1.0
-    estimated = (lower < upper) & (wide | ~given)
-    ties = [tie for tie in family.ties if estimated[tie].all()]
+    estimated, given, ties = _estimated(family, theta, n, metric)
     unit, null, _ = _basis(metric, estimated, ties)
     related = np.any(np.abs(null) > DOUBT.part * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
@@ -206,7 +201,7 @@ def identified(
         flat, determined, whitened, definite = sort(estimated & ~held)
     flat = np.column_stack([flat, np.diag(unit)[:, at_limit]])
     pinned = int(np.sum((lower < upper) & ~estimated))
-    tied = sum(tie.size - 1 for tie in ties)
+    tied = _tied(ties)
     idle = 0
     if family.n_experts == 1 and family.gate.normalised:
         channels = range(family.first_expert_channel)
@@ -217,16 +212,36 @@ def identified(
     return Identified(estimated, held, *known, pinned, tied, idle)
 
 
+def _estimated(
+    family: Family, theta: FloatArray, n: float, metric: FloatArray
+) -> tuple[np.ndarray, np.ndarray, list[IntArray]]:
+    """Which coordinates (P,) are estimated, which have bounds of the user's, and ties of those."""
+    lower, upper = family.box_at(theta)
+    given = np.zeros(family.n_params, dtype=bool)
+    for name in family.given:
+        given[family.blocks[name]] = True
+    wide = (upper - lower) ** 2 * n * np.diag(metric) >= 1.0
+    estimated = (lower < upper) & (wide | ~given)
+    return estimated, given, [tie for tie in family.ties if estimated[tie].all()]
+
+
+def _tied(ties: Sequence[IntArray]) -> int:
+    """Number of coordinates that are equal to others."""
+    return sum(tie.size - 1 for tie in ties)
+
+
 def _limits(family: Family) -> np.ndarray:
     """Parameters (P,) at whose limit the distribution becomes a simpler one, for all the others."""
     named = [np.ravel(family.blocks[block]) for block in family.likelihood.limits]
     return np.isin(np.arange(family.n_params), np.concatenate([[], *named]))
 
 
-def identified_at(problem: Problem, solution: Solution) -> Identified:
-    """`identified` of a solution of a problem with its data."""
-    metric = channel_metric(problem, solution.theta)
-    return identified(problem.family, solution, float(problem.data.weight.sum()), metric)
+def rank_at(problem: Problem, theta: FloatArray) -> int:
+    """`Identified.rank` at theta (P,), for which the information is not needed."""
+    metric = channel_metric(problem, theta)
+    estimated, _, ties = _estimated(problem.family, theta, float(problem.data.weight.sum()), metric)
+    _, null, _ = _basis(metric, estimated, ties)
+    return int(estimated.sum()) - _tied(ties) - null.shape[1]
 
 
 def _basis(

@@ -10,7 +10,7 @@ import numpy as np
 from moestat.base.types import FloatArray
 from moestat.estimation.fit.beside import Simpler
 from moestat.estimation.fit.fitted import Fitted
-from moestat.estimation.fit.identified import identified_at
+from moestat.estimation.fit.identified import rank_at
 from moestat.estimation.inference.inner_fit import inner_fit
 from moestat.model.family import Family
 from moestat.solvers import Newton
@@ -57,10 +57,9 @@ def simpler(result: Fitted) -> Simpler | None:
     if not solved:
         return None
     top, end, evaluation = min(solved, key=lambda each: each[2].value)
-    solution = newton.certify(problems[top], end, evaluation)
     # What the change of units adds to a log-likelihood is the same for both.
-    loss = _height(result) - solution.log_likelihood
-    spared = inner.identified.rank - identified_at(problems[top], solution).rank
+    loss = _height(result) + evaluation.value
+    spared = inner.identified.rank - rank_at(problems[top], end.theta)
     gain = spared * np.log(result.n_independent) - 2.0 * loss
     height = result.llf - loss
     return Simpler(float(height), float(gain), candidates[int(best[top])][0])
