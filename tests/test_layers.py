@@ -240,7 +240,9 @@ def draw(path: str) -> None:
     """
     from matplotlib.figure import Figure
 
-    estimation = [members - {"rules", "progress", "tables", "storage"} for members in ESTIMATION]
+    # Files of the ground are no rooms.
+    ground = {"columns", "rules", "progress", "tables", "storage"}
+    estimation = [members - ground for members in ESTIMATION if members - ground]
     figure = Figure(figsize=(11.0, 5.0), layout="constrained")
     for axes, floors, inside in zip(
         figure.subplots(1, 2), (FLOORS, estimation), ("moestat", "moestat.estimation"), strict=True
