@@ -166,6 +166,14 @@ def test_predicted_effects_and_means_are_conditional_moments(table):
     assert np.corrcoef(drawn, whole)[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_a_summary_lists_the_deviation_of_each_expert_once(table, name):
+    table = table.assign(y=table.y if name == "poisson" else np.minimum(table.y, 1.0))
+    start = {"n_starts": 2, "risk": 1.0}
+    result = moestat.fit_formula("y ~ x + (1 | id) | 1", table, name, rng=0, **start)
+    assert str(result.summary()).count("  sd(Intercept)") == 2
+
+
 @pytest.mark.parametrize(
     ("formula", "family", "match"),
     [

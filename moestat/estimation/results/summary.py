@@ -189,7 +189,7 @@ def summarise(
             # Random effects have a table of standard deviations and correlations instead.
             listed = [each for each in members if not is_factor(family, each.term.symbol)]
             rows += [Row(_cells(each)) for each in listed if each.status != _ZERO]
-            if place[0] == "expert" and family.likelihood.effects is not None:
+            if len(listed) < len(members):
                 rows += map(Row, component_cells(result, place[1] or 1, alpha))
     ratios = [EXPONENTIATED] if exponentiate else []
     notes = (*_references(result, parameters), *_notes(result), *ratios)
