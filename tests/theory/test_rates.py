@@ -16,6 +16,9 @@ import pytest
 import moestat
 from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
+from moestat.model.experts import EXPERTS
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.members import Channel, Gate, Units
 from moestat.theory.exponents._cells import first_order, second_order
 from moestat.theory.exponents._distance import _packed, hellinger_to
@@ -28,6 +31,7 @@ from moestat.theory.exponents._series import BITS, exp_fixed, fixed, log_fixed, 
 from moestat.theory.exponents._strata import _candidates, exponents_by_derivatives
 from moestat.theory.exponents._work import LADDER, exponent_of, search_point
 from moestat.theory.exponents.certificates import certificates_of
+from tests.laws.cases import is_plain
 
 CHECKER = Path(__file__).parents[2] / "docs" / "theory" / "check_certificates.py"
 WIDE = moestat.Uniform(-2, 2)
@@ -753,3 +757,30 @@ def test_a_block_is_in_larger_cells_no_faster_than_in_cells_of_one(monkeypatch):
             assert not one.r <= 1.0
             for cell in (2, 3, "2, 2"):
                 assert found.rate(name, cell).status == one.status
+
+
+def _members():
+    found = [
+        (name, "softmax" if each.block is not None else "sigmoid-quadratic", "linear")
+        for name, each in LIKELIHOODS.items()
+    ]
+    found += [("gaussian", name, "linear") for name in GATES]
+    return found + [("gaussian", "softmax", name) for name in EXPERTS]
+
+
+@pytest.mark.thorough  # a second for each member
+@pytest.mark.parametrize(("likelihood", "gate", "expert"), _members())
+def test_every_member_is_answered_or_refused_in_a_sentence(likelihood, gate, expert):
+    """At a typical truth the errors of single atoms are regular, where they are identified."""
+    more = {"n_classes": 3} if likelihood in ("multinomial", "ordinal") else {}
+    table = {"name": gate, "tree": [0, 1]} if gate == "hierarchical" else gate
+    try:
+        family = moestat.family(likelihood, gate=table, expert=expert, n_experts=2, **more)
+        truth = family.typical(0)
+        found = moestat.theory.rates(family, truth, 3, WIDE, seconds=0.0)
+    except ValueError as error:
+        assert is_plain(error), error
+        return
+    alone = [row for row in found.rows if row.cell == "1"]
+    assert alone
+    assert all(row.r == 1.0 or row.status in ("not identified", "undecided") for row in alone)

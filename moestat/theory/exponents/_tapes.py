@@ -117,6 +117,11 @@ class Number:
     def __rtruediv__(self, other: Any) -> Any:
         return self._with("div", other, lambda a, b: a / b, True)
 
+    @property
+    def real(self) -> Number:
+        """The number itself, of a response that may be complex."""
+        return self
+
     def __neg__(self) -> Any:
         return self.tape.number(0.0) - self
 
