@@ -779,7 +779,8 @@ def test_every_member_is_answered_or_refused_in_a_sentence(likelihood, gate, exp
         truth = family.typical(0)
         found = moestat.theory.rates(family, truth, 3, WIDE, seconds=0.0)
     except ValueError as error:
-        assert is_plain(error), error
+        if not is_plain(error):
+            raise
         return
     alone = [row for row in found.rows if row.cell == "1"]
     assert alone
