@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray
+from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_numbers, check_kind, short
 from moestat.model.members import Symmetry
 
@@ -89,6 +90,14 @@ class MixingMeasure:
     def total_mass(self) -> float:
         """Sum of the masses."""
         return float(self.masses.sum())
+
+    def in_order(self, order: IntArray) -> MixingMeasure:
+        """The measure with its atoms in another order, positions (k,) in this one."""
+        ordered = copy(self)
+        object.__setattr__(ordered, "masses", self.masses[order])
+        atoms = {name: block[order] for name, block in self.atoms.items()}
+        object.__setattr__(ordered, "atoms", atoms)
+        return ordered
 
     def coordinates(self) -> FloatArray:
         """Atoms as rows of one matrix (k, p), blocks side by side in their order."""

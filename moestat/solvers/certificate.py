@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ class Certificate:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, ready for JSON; an infinite condition is None."""
-        record = asdict(self)
+        record: dict[str, Any] = dict(vars(self))
         record["inertia"] = list(self.inertia)
         record["active"] = list(self.active)
         record["collapsed"] = list(self.collapsed)

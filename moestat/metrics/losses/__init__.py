@@ -26,7 +26,7 @@ from moestat.metrics.losses import (
     softmax_d2r,
 )
 from moestat.metrics.losses._cells import CellErrors, cell_errors
-from moestat.metrics.losses._engine import evaluate
+from moestat.metrics.losses._engine import LossTo, evaluate
 from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss, VoronoiResult
 from moestat.metrics.losses._scaling import Scaling
 from moestat.model.measure import MixingMeasure
@@ -35,6 +35,7 @@ __all__ = [
     "BlockTerm",
     "CellErrors",
     "LOSSES",
+    "LossTo",
     "Scaling",
     "VoronoiLoss",
     "VoronoiResult",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -190,14 +191,15 @@ def block_cost(term: BlockTerm, gaps: FloatArray, exponent: FloatArray | float) 
 def _sorted(measure: MixingMeasure) -> tuple[MixingMeasure, IntArray]:
     """The measure with its atoms in an order that does not depend on their labels."""
     order = np.lexsort([measure.masses, *measure.coordinates().T[::-1]])
-    atoms = {name: block[order] for name, block in measure.atoms.items()}
-    return replace(measure, masses=measure.masses[order], atoms=atoms), order
+    return measure.in_order(order), order
 
 
 def _centred(
     measure: MixingMeasure, blocks: tuple[str, ...]
 ) -> tuple[MixingMeasure, dict[str, FloatArray]]:
     """The measure with the mean over atoms of the blocks taken off, and those means."""
+    if not blocks:
+        return measure, {}
     means = {name: np.mean(measure.atoms[name], axis=0) for name in blocks}
     atoms = {
         name: block - means[name] if name in means else block
@@ -219,6 +221,25 @@ def _shifted(
             used += size
             shifted[term.block] = gaps[term.block] - shifts[term.block]
     return shifted, shifts
+
+
+@dataclass(frozen=True)
+class LossTo:
+    """A loss between one truth and many estimates: what is the truth's alone is computed once."""
+
+    loss: VoronoiLoss
+    truth: MixingMeasure
+
+    def terms(self, estimate: MixingMeasure) -> VoronoiResult:
+        """The loss of an estimate, with its parts, as `evaluate`."""
+        check_measures(self.loss, estimate, self.truth)
+        return _compare(self.loss, estimate, self.truth, *self._centred)
+
+    @cached_property
+    def _centred(self) -> tuple[MixingMeasure, dict[str, FloatArray]]:
+        """The truth without the means of translated blocks, and those means."""
+        _check_distinct(self.loss, self.truth)
+        return _centred(self.truth, self.loss.translated)
 
 
 def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -> VoronoiResult:
@@ -246,16 +267,26 @@ def evaluate(loss: VoronoiLoss, estimate: MixingMeasure, truth: MixingMeasure) -
     than 1e-9 (relative).  It does not depend on the estimate's own scale, because the search
     starts from the truth's.
     """
-    check_measures(loss, estimate, truth)
-    _check_distinct(loss, truth)
+    return LossTo(loss, truth).terms(estimate)
+
+
+def _compare(
+    loss: VoronoiLoss,
+    estimate: MixingMeasure,
+    truth: MixingMeasure,
+    centred: MixingMeasure,
+    true_mean: dict[str, FloatArray],
+) -> VoronoiResult:
+    """`evaluate`, of measures that fit together, with the truth that is `centred`."""
     estimate, order = _sorted(estimate)
     if loss.represent is not None:
         truth = loss.represent(estimate, truth)
+        centred, true_mean = _centred(truth, loss.translated)
     scale = _scale(loss, estimate, truth)
     if loss.scaling is not None:
         estimate = scaled(estimate, loss.scaling.blocks, scale)
     estimate, fitted_mean = _centred(estimate, loss.translated)
-    truth, true_mean = _centred(truth, loss.translated)
+    truth = centred
     problem = _problem(loss, estimate, truth)
     t = problem.search()
     cells = problem.cells(t[None])[0]

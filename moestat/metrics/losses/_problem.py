@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -87,6 +87,14 @@ def _reweighted_means(points, power, weight, ends, lengths, centres):
                 farthest = max(farthest, abs(length * moves[j]))
             if farthest <= 1e-15 * scale:
                 break
+
+
+@lru_cache(maxsize=16)
+def _pairs(count: int) -> tuple[IntArray, IntArray]:
+    """Positions of the pairs of so many atoms; all cells of a sweep ask for the same ones."""
+    first, second = np.triu_indices(count, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
 
 
 @dataclass(frozen=True)
@@ -202,7 +210,7 @@ class Translations(Problem):
         Fitted atom i is as near to true atom j as to l where t lies on a hyperplane.  The loss
         jumps there, so its infimum may be approached at a boundary without being attained.
         """
-        first, second = np.triu_indices(self.true_masses.size, 1)
+        first, second = _pairs(self.true_masses.size)
         normal = self.moving[:, first] - self.moving[:, second]  # (k, pairs, q)
         squares = self.fixed_squares + np.sum(self.moving**2, axis=-1)
         level = (squares[:, first] - squares[:, second]) / 2.0

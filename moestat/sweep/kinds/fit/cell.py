@@ -19,11 +19,10 @@ from moestat.estimation.starts import StartRule
 from moestat.metrics.distances import DISTANCES, distances, regression_error
 from moestat.metrics.expert_errors import expert_errors
 from moestat.metrics.losses import (
-    VoronoiLoss,
+    LossTo,
     VoronoiResult,
     cell_errors,
     make_loss,
-    voronoi_terms,
 )
 from moestat.model.family import Family
 from moestat.model.generate import sample_weighted
@@ -48,22 +47,23 @@ class _Shared:
     solver: Solver
     rules: Sequence[StartRule]
     target: MixingMeasure
-    loss: VoronoiLoss
-    also: Mapping[str, VoronoiLoss | None]  # further losses by label, None for `REGRESSION_ERROR`
+    loss: LossTo
+    also: Mapping[str, LossTo | None]  # further losses by label, None for `REGRESSION_ERROR`
 
 
 @lru_cache(maxsize=64)
 def _shared(text: str, curve_name: str) -> _Shared:
     spec = as_fits(parse_spec(text))
     curve = spec.curve(curve_name)
+    target = spec.target(curve)
     return _Shared(
         spec.fitted_family(curve),
         make_solver(dict(curve.solver)),
         spec.start_rules(curve),
-        spec.target(curve),
-        make_loss(curve.loss),
+        target,
+        LossTo(make_loss(curve.loss), target),
         {
-            loss_label(loss): None if loss == REGRESSION_ERROR else make_loss(loss)
+            loss_label(loss): None if loss == REGRESSION_ERROR else LossTo(make_loss(loss), target)
             for loss in curve.also
         },
     )
@@ -129,7 +129,7 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
         raise results
     curve, of_curve = spec.curve(cell.curve), _shared(spec.text, cell.curve)
     estimate, target = results.measure, of_curve.target
-    terms = voronoi_terms(estimate, target, of_curve.loss)
+    terms = of_curve.loss.terms(estimate)
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
     certificate = results.certificate.as_dict()
@@ -149,7 +149,7 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
             "also": {
                 label: apart["regression_error"]
                 if loss is None
-                else plain(voronoi_terms(estimate, target, loss).value)
+                else plain(loss.terms(estimate).value)
                 for label, loss in of_curve.also.items()
             },
             "cells": _cells(spec, spec.scored(curve), results, estimate, target, terms),
