@@ -104,7 +104,7 @@ def t_test(result: Fitted, constraints: str) -> Effects:
 
 
 @dataclass(frozen=True)
-class Known:
+class _Population:
     """Rows that say what typical values of variables, and their ranges, are."""
 
     variables: Variables
@@ -113,7 +113,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Rows:
+class _Setting:
     """The rows that effects are averaged over: those of the fit, or new ones, with changes."""
 
     variables: Variables
@@ -133,12 +133,12 @@ def marginal_effects(
 ) -> Effects:
     """Average effects of inputs on predictions, see `MoEResults.get_margeff`."""
     quantity, labels = _quantity(result, which)
-    known = _known(result, "get_margeff", newdata)
-    chosen = _chosen(result, known.variables, variables)
+    population = _population_of(result, "get_margeff", newdata)
+    chosen = _chosen(result, population.variables, variables)
     found = _Found(result, quantity, labels)
     read = np.setdiff1d(np.arange(result.family.n_params), result.family.hidden_positions)
-    for rows in _settings(result, known, newdata, at, by):
-        for term, contrast, sides, width in _changes(rows.variables, known, chosen, dummy):
+    for rows in _settings(result, population, newdata, at, by):
+        for term, contrast, sides, width in _changes(rows.variables, population, chosen, dummy):
             low, high = (found.averages(X, rows.weight / width) for X in sides)
             slope = high[1] - low[1]
             if variables is None and not slope[read].any():
@@ -159,8 +159,8 @@ def comparisons(
 ) -> Effects:
     """Differences, or ratios, of average predictions, see `MoEResults.comparisons`."""
     quantity, labels = _quantity(result, which)
-    known = _known(result, "comparisons", newdata)
-    of_fit = known.variables
+    population = _population_of(result, "comparisons", newdata)
+    of_fit = population.variables
     for name, setting in (("first", first), ("second", second)):
         if not isinstance(setting, Mapping) or not setting:
             raise ValueError(
@@ -172,7 +172,7 @@ def comparisons(
     if max(len(first), len(second)) > 1:
         words = [f"({each})" for each in words]
     key: dict[str, object] = {"contrast": (" / " if ratio else " - ").join(words)}
-    for rows in _settings(result, known, newdata, None, by):
+    for rows in _settings(result, population, newdata, None, by):
         each = [
             rows.variables.with_values(of_fit.checked(setting, name))
             for name, setting in (("first", first), ("second", second))
@@ -202,7 +202,9 @@ class _Found:
         """Averages (m, G) over rows with weights (n, G), and their derivatives (P, m, G)."""
         return averages(self.result, X, weight, self.quantity)
 
-    def add(self, rows: Rows, key: dict[str, object], value: FloatArray, slope: FloatArray) -> None:
+    def add(
+        self, rows: _Setting, key: dict[str, object], value: FloatArray, slope: FloatArray
+    ) -> None:
         """Estimates (m, G) with derivatives (P, m, G)."""
         self.values.append(value.T.ravel())
         self.errors.append(errors_of(self.result, np.swapaxes(slope, 1, 2)).ravel())
@@ -277,14 +279,14 @@ def _chosen(result: Fitted, variables: Variables, names: Sequence[str] | None) -
     return [names] if isinstance(names, str) else [*names]
 
 
-def _known(result: Fitted, what: str, newdata: Any) -> Known:
+def _population_of(result: Fitted, what: str, newdata: Any) -> _Population:
     """The rows of the fit, or, where their variables are not in memory, the new rows."""
     if newdata is not None and as_source(newdata) is not None:
         raise ValueError(f"newdata: {what} reads a table in memory, got {short(newdata)}")
     if result.has_rows:
         variables = Variables.of(result.rows)
         if not variables.bound:
-            return Known(variables, result.weight, True)
+            return _Population(variables, result.weight, True)
     if newdata is None or result.data is None:
         raise ValueError(
             f"{what}: the variables of the rows of the fit are not in memory; give newdata=, a"
@@ -292,19 +294,21 @@ def _known(result: Fitted, what: str, newdata: Any) -> Known:
             + ("" if result.has_rows or result.source is None else ", or use result.at_sample()")
         )
     variables = _of_new(result, newdata)
-    return Known(variables, np.ones(len(next(iter(variables.values.values())))), False)
+    return _Population(variables, np.ones(len(next(iter(variables.values.values())))), False)
 
 
-def _settings(result: Fitted, known: Known, newdata: Any, at: Any, by: Any) -> Iterator[Rows]:
+def _settings(
+    result: Fitted, population: _Population, newdata: Any, at: Any, by: Any
+) -> Iterator[_Setting]:
     """The rows to average over, once for each combination of values in `at`."""
-    variables, weight, of_fit = known.variables, known.weight, known.variables
+    variables, weight, of_fit = population.variables, population.weight, population.variables
     if newdata is not None:
         variables, weight = _of_new(result, newdata), None
     if isinstance(at, str):
         if at != "mean" or by is not None:
             what = "and by= needs rows" if by is not None else f"got {short(at)}"
             raise ValueError(f"at must be values of variables by name, or 'mean'; {what}")
-        typical = of_fit.typical(known.weight)
+        typical = of_fit.typical(population.weight)
         variables, weight, at = variables.one_row(typical), None, None
     n = len(next(iter(variables.values.values())))
     share = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -322,7 +326,7 @@ def _settings(result: Fitted, known: Known, newdata: Any, at: Any, by: Any) -> I
     for values in product(*lists.values()):
         setting = dict(zip(lists, values, strict=True))
         changed = variables.with_values(of_fit.checked(setting))
-        yield Rows(changed, of_cell, tuple({**cell, **setting} for cell in cells))
+        yield _Setting(changed, of_cell, tuple({**cell, **setting} for cell in cells))
 
 
 def _of_new(result: Fitted, newdata: Any) -> Variables:
@@ -369,14 +373,14 @@ def _column(result: Fitted, variables: Variables, newdata: Any, name: str) -> np
 
 
 def _changes(
-    variables: Variables, known: Known, names: Sequence[str], dummy: bool
+    variables: Variables, population: _Population, names: Sequence[str], dummy: bool
 ) -> Iterator[tuple[str, dict[str, object], list[FloatArray], FloatArray]]:
     """Changes of variables: term, contrast, inputs (n, d) before and after, and widths (n, 1)."""
     for name in names:
-        levels, values = known.variables.levels[name], variables.values[name]
-        those, one = known.variables.values[name], np.ones((len(values), 1))
+        levels, values = population.variables.levels[name], variables.values[name]
+        those, one = population.variables.values[name], np.ones((len(values), 1))
         constant = levels is None and np.ptp(those) == 0.0
-        if constant and known.of_fit:
+        if constant and population.of_fit:
             continue
         if levels is None and dummy and np.isin(those, (0.0, 1.0)).all():
             yield name, {}, [variables.changed(name, side) for side in (0, 1)], one
