@@ -65,7 +65,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = ("slopes of counts", "successes")  # integrals of two effects, and of yes and no
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] * (name in LONG)) for name in CASES],
+)
 def test_formulas_and_errors_by_differences(name, frame, tmp_path):
     formula, options = CASES[name]
     result = moestat.fit_formula(formula, frame, n_experts=1, rng=0, **options)
