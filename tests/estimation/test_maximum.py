@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 import pytest
 
@@ -12,9 +10,9 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
-from moestat.estimation.search.maximum import MaximumStarts, _coarsest, _log_odds_to, _Smaller
+from moestat.estimation.search.maximum import MaximumStarts, _coarsest
 from moestat.estimation.search.runs import run_each
-from moestat.estimation.starts import GivenStarts, TruthStarts
+from moestat.estimation.starts import CopyStarts, GivenStarts, TruthStarts
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Objective, Request
 
@@ -39,33 +37,20 @@ def fitted(*args, **options):
 
 
 @pytest.fixture
-def smaller():
+def problem():
     family = TRUTH.with_experts(4)
-    problem = RunningFit.in_own_box(job(family, *data(400, 0), None), Cores(1)).original
-    return _Smaller(problem, THETA, 2)
+    return RunningFit.in_own_box(job(family, *data(400, 0), None), Cores(1)).original
 
 
-def test_every_allocation_of_the_further_atoms_comes_in_turn(smaller):
-    assert list(islice(smaller._allocations, 4)) == [(0, 0), (0, 1), (1, 1), (0, 0)]
-
-
-def test_copies_share_the_masses_and_leave_the_density_as_it_is(smaller):
+def test_copies_share_the_masses_and_leave_the_density_as_it_is(problem):
     X, y = data(50, 1)
-    family = smaller.family
-    for extra in ((0, 0), (0, 1), (1, 1)):
-        copied = family.log_density(smaller._copy(extra), X, y)
-        assert np.allclose(copied, TRUTH.log_density(THETA, X, y), atol=1e-10)
-
-
-def test_added_experts_have_small_mean_weights(smaller):
-    rng = np.random.default_rng(0)
-    X = smaller.problem.data.X.T
-    shares = [
-        smaller.family.gate_probabilities(smaller.add_small(rng), X)[:, 2:].sum(axis=1).mean()
-        for _ in range(20)
-    ]
-    assert 0.003 < min(shares) < max(shares) < 0.3
-    assert _log_odds_to(0.5, np.full(3, 0.25)) == pytest.approx(np.log(3), abs=0.01)
+    copies = CopyStarts(TRUTH, THETA, 4).copies(problem.family)
+    for copied in copies:
+        density = problem.family.log_density(copied, X, y)
+        assert np.allclose(density, TRUTH.log_density(THETA, X, y), atol=1e-10)
+    atoms = [problem.family.split(copied)[0][:, 2:] for copied in copies]
+    at_first = [int(np.sum(np.all(each == each[0], axis=1))) for each in atoms]
+    assert at_first == [3, 2, 1, 3]
 
 
 @pytest.mark.parametrize(("n", "rows"), [(80, 80), (4000, 80), (60_000, None)])
@@ -84,33 +69,13 @@ def test_nodes_stand_for_the_rows_of_classes(n, rows):
     assert heights[0] == pytest.approx(heights[1], abs=0.01)
 
 
-def test_runs_end_in_the_order_of_their_starts_as_each_does_alone(smaller):
-    rng = np.random.default_rng(0)
-    starts = np.array([smaller.split(rng) for _ in range(5)])
-    together = run_each(smaller.problem, starts, 50)
-    alone = [run_each(smaller.problem, start[None], 50)[0] for start in starts]
+def test_runs_end_in_the_order_of_their_starts_as_each_does_alone(problem):
+    starts = CopyStarts(TRUTH, THETA, 5).draw(problem, np.random.default_rng(0))
+    together = run_each(problem, starts, 50)
+    alone = [run_each(problem, start[None], 50)[0] for start in starts]
     assert [run.height for run in together] == [run.height for run in alone]
     assert all(np.array_equal(a.theta, b.theta) for a, b in zip(together, alone, strict=True))
     assert len({run.height for run in together}) > 1
-
-
-def test_flat_directions_have_the_least_curvature(smaller):
-    rng = np.random.default_rng(0)
-    start = smaller._copy((0, 1))
-    family, data_ = smaller.family, smaller.problem.data
-
-    def height(theta):
-        return float(family.rowwise(theta, data_.X, data_.y)[2].sum())
-
-    def curvature(direction):
-        step = 1e-3 * direction
-        return height(start) - 0.5 * (height(start + step) + height(start - step))
-
-    unit, free = smaller._unit, family.lower < family.upper
-    others = [np.where(free, unit * rng.standard_normal(unit.size), 0.0) for _ in range(10)]
-    others = [other / np.linalg.norm(other[free] / unit[free]) for other in others]
-    flattest = max(curvature(direction) for direction in smaller._flattest(start))
-    assert flattest < min(curvature(other) for other in others)
 
 
 def test_the_certificate_counts_runs_and_has_the_height_near_the_truth():

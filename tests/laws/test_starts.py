@@ -39,7 +39,7 @@ def made(rule: Any, truth, theta) -> Any:
     """A rule that draws two starts."""
     if rule is starts.GivenStarts:
         return rule(np.vstack([theta, theta]))
-    if issubclass(rule, starts.TruthStarts):
+    if issubclass(rule, (starts.TruthStarts, starts.CopyStarts, starts.ScoreStarts)):
         return rule(truth, theta[: truth.n_params], 2)
     return rule(2)
 

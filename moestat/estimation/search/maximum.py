@@ -2,7 +2,8 @@
 
 With more experts than the truth the likelihood has many maxima: the further atoms share the place
 of a true one, or fit noise anywhere in the box with a mass of order n^(-1/2) (Dacunha-Castelle and
-Gassiat 1999).  Starts around the truth find those of the first kind, and not always the highest.
+Gassiat 1999).  Starts around the truth find those of the first kind, and not always the highest;
+those of the second kind are looked for along the score process (`moestat.estimation.starts.score`).
 
 Every start is climbed to convergence: heights after 8 to 30 steps say little of the final ones
 (keeping the better half or quarter there loses the highest of 40 ends in every second cell, and
@@ -14,14 +15,14 @@ quadrature nodes in place of the rows, where the maxima are the same and a step 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import combinations_with_replacement, cycle, islice
+from functools import partial
+from itertools import cycle, islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
@@ -30,20 +31,18 @@ from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.higher import expected_distinct
 from moestat.estimation.search.runs import RunEnd, group_by_height, run_each, run_starts
 from moestat.estimation.starts import (
+    CopyStarts,
     RandomStarts,
+    ScoreStarts,
     SplitStarts,
     StartRule,
     TruthStarts,
-    into_box,
     make_starts,
 )
-from moestat.estimation.starts.given import share_masses
-from moestat.estimation.starts.scale import Scale
 from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.solvers import Solution
-from moestat.solvers.driver import drive
-from moestat.solvers.problem import Evaluation, Iteration, Objective, Problem, Request
+from moestat.solvers.problem import Problem
 from moestat.solvers.rows import Rows
 from moestat.solvers.rules import DETAIL, NEWTON_STEPS
 
@@ -71,17 +70,6 @@ _SAVED = 2
 _REFINED = 8
 """Number of the highest ends on nodes that are climbed on from on all rows: heights there differ
 from those on nodes by .1, and by more than 1 where an expert is a step."""
-_SIZES = (0.2, 1.5)
-"""Smallest and largest size of a split, in units of random predictors (`RandomStarts`): from copies
-that have hardly parted to atoms that are nowhere near."""
-_SHARES = (0.01, 0.1)
-"""Smallest and largest mean weight of an added expert of small weight: of the order n^(-1/2) for n
-from 100 to 1e4."""
-_ROWS = 200
-"""Rows by which this mean weight is set: it is then known to about a tenth."""
-_FLATTEST = 3
-"""Number of directions of least curvature that a start may move along: copies of an atom part in
-as many ways as the atom has parameters, and the flattest ones are where the likelihood rises."""
 _RUNS = 17
 """Runs of a search with the default numbers of starts."""
 _COEFFICIENTS = (-0.848, 0.51, -3.445, -0.833)
@@ -89,10 +77,8 @@ _COEFFICIENTS = (-0.848, 0.51, -3.445, -0.833)
 over-specified cells of six kinds after one search and after two (`benchmarks/sweep_starts.py`).  In
 90 cells of another seed the Brier score is .231 after one search, that of the mean share .250, and
 .224 and .226 after two: heights of runs say little about higher ones."""
-_DRAWS = 64
-"""Random predictors from which typical sizes are known to a tenth."""
-_FARTHEST, _FINE = 60.0, 0.01
-"""Largest change of a logarithm of odds, and how exactly it is found."""
+_FROM_FIT = 6
+"""Starts from the fit with the truth's number of experts for each with random predictors."""
 
 
 class Finalists(NamedTuple):
@@ -139,11 +125,12 @@ class MaximumStarts:
     """The highest ends of climbs from near the truth, from splits of it, and from all over the box.
 
     There are `near` starts around the truth, as `TruthStarts` has them, and `count` others, of
-    which six in seven begin at the fit with the truth's number of experts: with experts of small
-    weight added anywhere in the box, or with its atoms copied, in every allocation of the further
-    atoms to true ones, and moved apart at random or along the directions in which the likelihood is
-    flattest, by random sizes.  One in seven has random predictors.  Without further atoms random
-    predictors and splits of the one-expert fit take turns.
+    which six in seven begin at the fit with the truth's number of experts and one in seven has
+    random predictors.  Where responses are numbers, the former have further experts in whose
+    directions the likelihood rises most (`ScoreStarts`).  Those of classes have copies of the
+    experts, in every allocation of the further ones to true ones, moved apart at random
+    (`CopyStarts`): there all experts move on the way to a high maximum.  Without further atoms
+    random predictors and splits of the one-expert fit take turns.
 
     Parameters
     ----------
@@ -219,15 +206,16 @@ class MaximumStarts:
 
     def draw_others(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starts (count, P) that are not near the truth, of all kinds in turn."""
-        smaller = _Smaller(problem, self._fit_smaller(problem), self.truth_family.n_experts)
-        kinds: list[Callable[[np.random.Generator], FloatArray]] = [
-            lambda rng: RandomStarts().draw(problem, rng)[0],
-            lambda rng: SplitStarts().draw(problem, rng)[0],
-        ]
-        if smaller.more > 0:
-            each = [smaller.add_small, smaller.split, smaller.part_flatly]
-            kinds = [*each, *each, kinds[0]]
-        return np.array([draw(rng) for draw in islice(cycle(kinds), self.count)])
+        family, k = problem.family, self.truth_family.n_experts
+        rules: dict[str, Callable[[int], StartRule]] = {"random": RandomStarts}
+        if family.n_experts > k:
+            kinds = ["larger"] * _FROM_FIT + ["random"]
+            rule = ScoreStarts if family.likelihood.support is None else CopyStarts
+            rules["larger"] = partial(rule, family.with_experts(k), self._fit_smaller(problem))
+        else:
+            kinds, rules["split"] = ["random", "split"], SplitStarts
+        wanted = Counter(islice(cycle(kinds), self.count))
+        return np.vstack([rules[kind](n).draw(problem, rng) for kind, n in wanted.items()])
 
     def _fit_smaller(self, problem: Problem) -> FloatArray:
         """Some steps of the fit with the truth's number of experts, from the truth."""
@@ -278,121 +266,6 @@ def make_sweep_starts(
     if others or not count:
         rules += make_starts(others, truth_family, truth, fitted, (name,))
     return rules
-
-
-@dataclass
-class _Smaller:
-    """A fit with fewer experts, as the place from which larger fits start."""
-
-    problem: Problem  # of the larger family
-    theta: FloatArray  # (P*,): parameters of the smaller fit
-    n_experts: int  # k*
-
-    @property
-    def family(self) -> Family:
-        """The larger family."""
-        return self.problem.family
-
-    @property
-    def more(self) -> int:
-        """Number of further atoms."""
-        return self.family.n_experts - self.n_experts
-
-    @cached_property
-    def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Atoms (k*, C) and shared parameters."""
-        return self.family.with_experts(self.n_experts).split(self.theta)
-
-    @cached_property
-    def _scale(self) -> Scale:
-        return Scale(self.problem)
-
-    @cached_property
-    def _unit(self) -> FloatArray:
-        """Typical size of each parameter of random predictors, shape (P,)."""
-        return self._scale.noise(self.family, np.random.default_rng(0), _DRAWS).std(axis=0)
-
-    @cached_property
-    def _allocations(self) -> Iterator[tuple[int, ...]]:
-        """The allocations of the further atoms to the smaller fit's, in turn, without end."""
-        return cycle(combinations_with_replacement(range(self.n_experts), self.more))
-
-    @cached_property
-    def _flat(self) -> dict[tuple[int, ...], FloatArray]:
-        return {}
-
-    def _copy(self, extra: tuple[int, ...]) -> FloatArray:
-        """Parameters (P,) with copies of atoms, which share their masses."""
-        atoms, shared = self._parts
-        cells = np.array([*range(self.n_experts), *extra])
-        copied = self.family.join(share_masses(self.family, atoms, cells), shared)
-        return into_box(self.family, copied)[0]
-
-    def split(self, rng: np.random.Generator) -> FloatArray:
-        """The next allocation, all atoms moved at random by a random size."""
-        noise = self._scale.noise(self.family, rng)[0]
-        return self._copy(next(self._allocations)) + _size(rng) * noise
-
-    def part_flatly(self, rng: np.random.Generator) -> FloatArray:
-        """The next allocation, moved along a direction of least curvature by a random size."""
-        extra = next(self._allocations)
-        start = self._copy(extra)
-        if extra not in self._flat:
-            self._flat[extra] = self._flattest(start)
-        direction = rng.choice(self._flat[extra])
-        return start + rng.choice([-1.0, 1.0]) * _size(rng) * direction
-
-    def _flattest(self, theta: FloatArray) -> FloatArray:
-        """Directions (m, P) of least curvature at theta (P,), one typical size long."""
-        family = self.family
-        objective = Objective.GAUSS_NEWTON if family.is_regression else Objective.OBSERVED
-        (evaluation,) = drive([_evaluate(objective, theta)], [self.problem.restart()], threads=1)
-        free = np.flatnonzero(family.lower < family.upper)
-        unit = self._unit[free]
-        vectors = np.linalg.eigh(evaluation.hessian[np.ix_(free, free)] * np.outer(unit, unit))[1]
-        directions = np.zeros((min(_FLATTEST, free.size), family.n_params))
-        directions[:, free] = unit * vectors[:, : len(directions)].T
-        return directions
-
-    def add_small(self, rng: np.random.Generator) -> FloatArray:
-        """The smaller fit with random atoms anywhere in the box, of a small mean weight.
-
-        Where the gate has neither masses nor a first channel with an intercept of its own, the
-        weight is what it is.
-        """
-        family, (atoms, shared) = self.family, self._parts
-        drawn = self._scale.centre(family) + self._scale.noise(family, rng)[0]
-        added = family.split(into_box(family, drawn)[0])[0][: self.more].copy()
-        data = self.problem.data
-        rows = rng.choice(data.size, min(_ROWS, data.size), replace=False)
-        theta = family.join(np.vstack([atoms, added]), shared)
-        weights = family.gate_probabilities(theta, data.X[:, rows].T)
-        share = np.exp(rng.uniform(*np.log(_SHARES)))
-        column = 0 if family.mass_column is None else family.mass_column
-        added[:, column] += _log_odds_to(share, weights[:, self.n_experts :].sum(axis=1))
-        return family.join(np.vstack([atoms, added]), shared)
-
-
-def _evaluate(objective: Objective, theta: FloatArray) -> Iteration[Evaluation]:
-    """The answer to one request."""
-    return (yield Request(objective, theta))
-
-
-def _size(rng: np.random.Generator) -> float:
-    """A size of a split, uniform in its logarithm."""
-    return float(np.exp(rng.uniform(*np.log(_SIZES))))
-
-
-def _log_odds_to(share: float, weights: FloatArray) -> float:
-    """What to add to the log-odds of weights (n,) so that their mean is `share`."""
-    with np.errstate(divide="ignore"):
-        log_odds = np.log(weights) - np.log1p(-np.minimum(weights, 1.0))
-    low, high = -_FARTHEST, _FARTHEST
-    while high - low > _FINE:
-        middle = 0.5 * (low + high)
-        mean = float(np.mean(expit(log_odds + middle)))
-        low, high = (middle, high) if mean < share else (low, middle)
-    return 0.5 * (low + high)
 
 
 def _distinct(runs: list[RunEnd]) -> list[int]:

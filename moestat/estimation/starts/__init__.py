@@ -1,7 +1,7 @@
 """Start rules: where the solvers begin.  A new rule is one class, and a line of `table.py`."""
 
 from moestat.estimation.starts.clusters import ClusterStarts, SoftClusterStarts
-from moestat.estimation.starts.given import GivenStarts, MeasureStarts, TruthStarts
+from moestat.estimation.starts.given import CopyStarts, GivenStarts, MeasureStarts, TruthStarts
 from moestat.estimation.starts.noise import RandomStarts, SplitStarts
 from moestat.estimation.starts.planes import LineStarts, PlaneStarts
 from moestat.estimation.starts.scale import (
@@ -11,15 +11,18 @@ from moestat.estimation.starts.scale import (
     one_expert,
     predictor_noise,
 )
+from moestat.estimation.starts.score import ScoreStarts
 from moestat.estimation.starts.table import make_starts
 
 __all__ = [
     "ClusterStarts",
+    "CopyStarts",
     "GivenStarts",
     "LineStarts",
     "MeasureStarts",
     "PlaneStarts",
     "RandomStarts",
+    "ScoreStarts",
     "SoftClusterStarts",
     "SplitStarts",
     "StartRule",

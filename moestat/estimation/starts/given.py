@@ -1,9 +1,10 @@
-"""Starts from parameters that are known: a truth, a mixing measure, values of the user."""
+"""Starts from parameters that are known: a truth, a mixing measure, a smaller fit, one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, cycle, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,13 @@ from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.validate import as_floats, positive_int, real_in, short
 from moestat.estimation.rules import MOST_FITS
+from moestat.estimation.starts.scale import Scale, into_box
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem
+
+_SIZES = (0.2, 1.5)
+"""Smallest and largest size of a move of copies, in units of random predictors (`RandomStarts`):
+from copies that have hardly parted to atoms that are nowhere near."""
 
 
 @doors
@@ -149,6 +155,48 @@ def share_masses(family: Family, atoms: FloatArray, cells: IntArray) -> FloatArr
     if family.mass_column is not None:
         shared[:, family.mass_column] -= np.log(np.bincount(cells)[cells])
     return shared
+
+
+@dataclass(frozen=True)
+class CopyStarts:
+    """A fit with fewer experts, with copies of its atoms, all of which are moved at random.
+
+    The copies share the masses of their atoms.  Every allocation of the further atoms to those of
+    the fit comes in turn, and the size of the moves is random.
+
+    Parameters
+    ----------
+    family : Family
+        That of the smaller fit.
+    theta : ndarray of shape (P*,)
+        Its parameters, in the coordinates in which the larger one is fitted.
+    count : int
+        Number of starts.
+    """
+
+    family: Family
+    theta: FloatArray = field(repr=False)
+    count: int = 1
+    name: str = "copies"
+    in_user_units: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        positive_int("starts: copies", self.count, maximum=MOST_FITS)
+
+    def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
+        """Starting values, shape (count, P)."""
+        noise = Scale(problem).noise(problem.family, rng, self.count)
+        size = np.exp(rng.uniform(np.log(_SIZES[0]), np.log(_SIZES[1]), (self.count, 1)))
+        return self.copies(problem.family) + size * noise
+
+    def copies(self, family: Family) -> FloatArray:
+        """Parameters (count, P) of the larger family with the density of the fit."""
+        atoms, shared = self.family.split(self.theta)
+        k = len(atoms)
+        extra = cycle(combinations_with_replacement(range(k), family.n_experts - k))
+        cells = [np.array([*range(k), *more]) for more in islice(extra, self.count)]
+        copied = [family.join(share_masses(family, atoms, each), shared) for each in cells]
+        return into_box(family, np.array(copied))
 
 
 @doors

@@ -59,7 +59,7 @@ class LineStarts(ClusterStarts):
         inputs, response = _parts(points, family)
         (n, size), k = inputs.shape, family.n_experts
         rows = np.array([rng.choice(n, size, replace=n < size) for _ in range(k)])
-        slopes = _planes(inputs[rows], response[rows])
+        slopes = planes_through(inputs[rows], response[rows])
         distance = np.sum((response - inputs @ slopes) ** 2, axis=2)
         return (np.argmin(distance, axis=0) == np.arange(k)[:, None]).astype(np.float64)
 
@@ -130,7 +130,7 @@ def _parts(points: FloatArray, family: Family) -> tuple[FloatArray, FloatArray]:
     return points[:size].T, points[size:].T
 
 
-def _planes(
+def planes_through(
     inputs: FloatArray, response: FloatArray, weight: FloatArray | float = 1.0
 ) -> FloatArray:
     """Least-squares coefficients (..., p, q) of standardised rows (..., n, p).
@@ -152,11 +152,11 @@ def _near_a_plane(
 ) -> FloatArray:
     """Probabilities (n,) that rows belong to the best of some planes and not to the common one."""
     chance, q = weight / weight.sum(), response.shape[1]
-    common = _planes(inputs, response, chance)
+    common = planes_through(inputs, response, chance)
     squares = np.sum((response - inputs @ common) ** 2, axis=1)
     level = max(float(chance @ squares) / q, np.finfo(float).tiny)
     rows = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
-    planes = _planes(inputs[rows], response[rows])
+    planes = planes_through(inputs[rows], response[rows])
     alike = 0.5 * squares / level + np.log(share / (1.0 - share))
 
     def odds(distance: FloatArray, width: FloatArray, alike: FloatArray) -> FloatArray:
