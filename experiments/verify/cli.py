@@ -110,7 +110,7 @@ def _verified(
     from experiments.verify.page import facts_markdown, markdown
     from experiments.verify.results import EVIDENCE
     from experiments.verify.verification import verify as run
-    from moestat.sweep.run.threads import available_cpus
+    from moestat.base.threads import available_cpus
 
     if out is not None and not out.is_dir():
         raise SweepError(f"--out: there is no directory {out}")

@@ -1,17 +1,25 @@
-"""Threads of BLAS: one while small or exactly reproducible algebra runs."""
+"""Processors that may be used; one thread of BLAS while small or reproducible algebra runs."""
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
-__all__ = ["ONE_THREAD"]
+__all__ = ["ONE_THREAD", "available_cpus"]
 
 _BRINGS_BLAS = ("scipy.special", "scipy.linalg")
 """Modules that load a BLAS of their own, beside that of NumPy."""
+
+
+def available_cpus() -> int:
+    """Number of processors that this process may use, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @cache

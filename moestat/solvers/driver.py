@@ -6,7 +6,6 @@ share problems and parts of their rows, in one launch on another `Target`.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moestat.base.threads import ONE_THREAD
+from moestat.base.threads import ONE_THREAD, available_cpus
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int
 from moestat.solvers.problem import (
@@ -87,7 +86,7 @@ class Cores:
     @contextmanager
     def session(self, problems: Sequence[Problem]) -> Iterator[Answer]:
         """Answer requests on a pool of threads."""
-        threads = self.threads or os.cpu_count() or 1
+        threads = self.threads or available_cpus()
 
         def answer(
             batch: Sequence[tuple[Problem, Request]],

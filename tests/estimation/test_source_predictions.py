@@ -123,7 +123,7 @@ def killing(*arguments):
     write(*arguments)
 
 source_predictions._write = killing
-os.cpu_count = lambda: 1  # one part after the other
+source_predictions.available_cpus = lambda: 1  # one part after the other
 moestat.load({fit!r}).predict({path!r}, to={to!r})
 """
 

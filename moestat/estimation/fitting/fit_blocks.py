@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.door import door
-from moestat.base.threads import ONE_THREAD
+from moestat.base.threads import ONE_THREAD, available_cpus
 from moestat.base.types import FloatArray, Seed
 from moestat.base.validate import as_generator, check_kind, draw_seed, positive_int, real_in, short
 from moestat.base.warnings import InterruptedWarning
@@ -146,7 +145,7 @@ def fit_blocks(
     """
     check_options(options, fit_blocks)
     check_kind("blocks", blocks, "map", "a moestat.Blocks, such as Blocks.from_arrays(X, y)")
-    count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
+    count = available_cpus() if threads is None else positive_int("threads", threads)
     by_name = not isinstance(model, Family)
     if options and not by_name:
         raise ValueError(

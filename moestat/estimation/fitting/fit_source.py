@@ -6,7 +6,6 @@ Every pass after the first computes the designs of a block from the columns that
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moestat.base.threads import ONE_THREAD
+from moestat.base.threads import ONE_THREAD, available_cpus
 from moestat.base.validate import (
     as_generator,
     draw_seed,
@@ -115,7 +114,7 @@ def fit_source(
         if name in request.options and name != "random"
     }
     threads = options_of_fit.get("threads")
-    count = os.cpu_count() or 1 if threads is None else positive_int("threads", threads)
+    count = available_cpus() if threads is None else positive_int("threads", threads)
     with reported("fit_formula", options_of_fit.get("verbose", False), answers=True):
         deadline = deadline_after(options_of_fit.get("time_limit"))
         generator = as_generator(options_of_fit.get("rng"))

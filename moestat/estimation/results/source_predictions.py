@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from moestat.base.files import replacing
+from moestat.base.threads import available_cpus
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_path, short
 from moestat.estimation.progress import LOG
@@ -106,7 +106,7 @@ def predict_to(
         [*names],
         {number: files[number] for number in missing},
     )
-    for _ in chosen.map(write, os.cpu_count() or 1, missing):
+    for _ in chosen.map(write, available_cpus(), missing):
         pass
     return folder
 

@@ -89,11 +89,11 @@ def run(
 
     Interrupt or kill it at any time: the same command continues it, with the same final results.
     """
+    from moestat.base.threads import available_cpus
     from moestat.sweep.kinds.fit.box import doubts_about_boxes
     from moestat.sweep.kinds.fit.spec import Spec, doubts
     from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.run.runner import open_cells
-    from moestat.sweep.run.threads import available_cpus
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
     from moestat.sweep.store.store import create_store
