@@ -89,9 +89,9 @@ class ModeRules(NamedTuple):
     covariate, and 3 of 168 with this rule, at 1.12 to 1.15 times the time."""
     risk: float = 0.05
     """Largest accepted probability of a higher mode.  Of calls on problems that nobody had used 3
-    of 290 with as many experts as the truth miss a higher mode in silence, and 11 of 106 with
-    another number; smaller risks and other covariates hardly change this on those of the fit
-    (`benchmarks/modes.py`)."""
+    of 290 with as many experts as the truth miss a higher mode in silence, 15 of 161 with one more
+    and 3 of 45 with one fewer; smaller risks, other covariates and a third kind of neighbours
+    hardly change this (`benchmarks/modes.py`)."""
     coefficients: tuple[float, float, float] = (-0.331, -0.873, -0.430)
     """Coefficients of the probability of a higher mode: of 1, of ln(hits + 1/2), where hits is the
     number of starts that reached the best mode, and of ln(1 + rounds), where rounds is the number
