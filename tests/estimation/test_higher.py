@@ -148,7 +148,7 @@ def test_modes_have_a_probability_of_their_own():
         for mode in modes:
             p = mode.certificate.p_higher
             assert f"about {p:.0%}" in str(mode.summary())
-            assert p <= 0.05 or mode.certificate.n_starts == 48
+            assert p <= 0.05 or mode.certificate.n_starts >= 48
     assert agreeing >= 3
 
 
