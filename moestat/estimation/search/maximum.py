@@ -74,9 +74,10 @@ _RUNS = 17
 """Runs of a search with the default numbers of starts."""
 _COEFFICIENTS = (-0.848, 0.51, -3.445, -0.833)
 """Coefficients of the probability of a higher maximum, those of `covariates`, fitted to 133
-over-specified cells of six kinds after one search and after two (`benchmarks/sweep_starts.py`).  In
-90 cells of another seed the Brier score is .231 after one search, that of the mean share .250, and
-.224 and .226 after two: heights of runs say little about higher ones."""
+over-specified cells of six kinds after one search and after two, from other starts than today's
+(`benchmarks/sweep_starts.py`).  In 90 cells of another seed the Brier score is .256 after one
+search, that of the mean share .250, and .219 and .218 after two; coefficients that are fitted again
+do no better: heights of runs say little about higher ones."""
 _FROM_FIT = 6
 """Starts from the fit with the truth's number of experts for each with random predictors."""
 
