@@ -41,9 +41,9 @@ _STEP = 0.45
 """Distance of nodes in standard deviations of the integrand: the sum over every other node of a
 normal one is exact to 2 exp(-2 pi^2 / .81), 5e-11."""
 
-_STEP_OF_PREDICTOR = 0.7
+_STEP_OF_PREDICTOR = 0.62
 """Distance of nodes in units of the predictor.  Log-likelihoods of yes and no have singularities at
-a distance of pi: the sum over every other node is exact to about exp(-2 pi^2 / 1.4), 8e-7.  Those
+a distance of pi: the sum over every other node is exact to about exp(-2 pi^2 / 1.24), 1e-7.  Those
 of counts grow beyond a distance of pi / 2, and nodes in the middle make their sums as exact."""
 
 _HALVINGS = 2
