@@ -98,7 +98,7 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     ValueError: n must be an integer, got 'word'
     """
-    failures, explain, check_flags, check_call = _FAILURES, _explain, _check_flags, _check_call
+    failures, explain, check_flags = _FAILURES, _explain, _check_flags
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         annotations = {**inspect.get_annotations(function), **types}
@@ -115,7 +115,6 @@ def door(**types: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             try:
                 return function(*args, **kwargs)
             except failures as error:
-                check_call(function, args, kwargs)
                 refusal = explain(function, annotations, args, kwargs, error)
                 if refusal is None:
                     raise
@@ -154,13 +153,13 @@ def _check_flags(
             raise ValueError(f"{name} must be {allowed}, got {short(value)}")
 
 
-def _check_call(
+def _bound(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> None:
-    """Raise if the function has no such argument, or needs one that was not given."""
+) -> dict[str, Any]:
+    """Arguments by name; raises if the function lacks one that was given, or needs another."""
     signature = inspect.signature(function)
     try:
-        signature.bind(*args, **kwargs)
+        return signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         name = function.__name__
         if name == "__init__":
@@ -185,10 +184,7 @@ def _explain(
     """The sentence on the argument that an error is about; None where the error says it itself."""
     if _is_refusal(error):
         return None
-    try:
-        given = inspect.signature(function).bind(*args, **kwargs).arguments
-    except TypeError:
-        return None
+    given = _bound(function, args, kwargs)
     message = str(error)
     types = _resolve(function, annotations)
     for name, value in given.items():

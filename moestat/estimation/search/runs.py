@@ -81,15 +81,20 @@ def default_solver(family: Family) -> Solver:
 
 def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
     """Parameters of one end at each height, the highest first, and the number of ends there."""
-    maxima: list[FloatArray] = []
-    counts: list[int] = []
-    last = np.inf
-    for theta, height in sorted(ends, key=lambda run: -run[1]):
-        if maxima and last - height <= SAME_HEIGHT:
-            counts[-1] += 1
+    found = _by_height(ends)
+    return [ends[places[0]].theta for places in found], [len(places) for places in found]
+
+
+def _by_height(ends: Sequence[RunEnd]) -> list[list[int]]:
+    """Places of the ends at each height, the highest first."""
+    found: list[list[int]] = []
+    top = np.inf
+    for place in sorted(range(len(ends)), key=lambda place: -ends[place].height):
+        if found and top - ends[place].height <= SAME_HEIGHT:
+            found[-1].append(place)
         else:
-            maxima, counts, last = [*maxima, theta], [*counts, 1], height
-    return maxima, counts
+            found, top = [*found, [place]], ends[place].height
+    return found
 
 
 def climb_all(
@@ -124,14 +129,7 @@ def run_starts(
     the numbers of the experts, would depend on the processor's rounding.
     """
     ends = run_each(problem, points, steps, tolerance)
-    found: list[list[int]] = []
-    top = np.inf
-    for place in sorted(range(len(ends)), key=lambda place: -ends[place].height):
-        if found and top - ends[place].height <= SAME_HEIGHT:
-            found[-1].append(place)
-        else:
-            found, top = [*found, [place]], ends[place].height
-    return [ends[place] for places in found for place in sorted(places)]
+    return [ends[place] for places in _by_height(ends) for place in sorted(places)]
 
 
 def run_each(

@@ -181,7 +181,7 @@ class CopyStarts:
     in_user_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive_int("starts: copies", self.count, maximum=MOST_FITS)
+        positive_int(f"starts: {self.name}", self.count, maximum=MOST_FITS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int
-from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.starts.given import CopyStarts
 from moestat.estimation.starts.planes import planes_through
 from moestat.estimation.starts.scale import Scale, into_box
@@ -142,7 +139,7 @@ class ScoreProcess:
 
 
 @dataclass(frozen=True)
-class ScoreStarts:
+class ScoreStarts(CopyStarts):
     """A fit with fewer experts, and further atoms in whose directions the likelihood rises most.
 
     The atoms are chosen among candidates by their gains (`ScoreProcess`), the highest first, and so
@@ -153,12 +150,8 @@ class ScoreStarts:
 
     Parameters
     ----------
-    family : Family
-        That of the smaller fit.
-    theta : ndarray of shape (P*,)
-        Its parameters, in the coordinates in which the larger one is fitted.
-    count : int
-        Number of starts.
+    family, theta, count
+        As of `CopyStarts`.
 
     Notes
     -----
@@ -166,20 +159,13 @@ class ScoreStarts:
     method, as of Lindsay (1983).
     """
 
-    family: Family
-    theta: FloatArray = field(repr=False)
-    count: int = 1
     name: str = "score"
-    in_user_units: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        positive_int("starts: score", self.count, maximum=MOST_FITS)
 
     def draw(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starting values, shape (count, P)."""
         family = problem.family
         if not ScoreProcess.supports(family):
-            return CopyStarts(self.family, self.theta, self.count).draw(problem, rng)
+            return super().draw(problem, rng)
         process = ScoreProcess(self.family, self.theta, problem.data)
         own, shared = self.family.split(self.theta)
         found = candidates(problem, own, _CANDIDATES * self.count, rng)
