@@ -184,9 +184,10 @@ class Family(ParameterLayout):
             unit[at] = marginal.units(theta[at])
         if (at := self._in_deviations) is None:
             return unit
-        predictors = theta[self.index[:, -len(self.likelihood.channels) :]].T
+        predictors = np.zeros((1 + len(self.likelihood.channels), self.n_experts))
+        predictors[1:] = theta[self.index[:, 1 - len(predictors) :]].T
         assert self.likelihood.spread is not None  # not one of classes
-        _, deviation = self.likelihood.spread(np.vstack([np.zeros(self.n_experts), predictors]))
+        _, deviation = self.likelihood.spread(predictors)
         unit[at] = deviation[:, None]
         unit[self.padding_positions] = 1.0
         return unit
@@ -254,7 +255,7 @@ class Family(ParameterLayout):
 
         Where likelihoods differ, its own is the first one with a mean.
         """
-        together = replace(self, own_inputs=None)
+        together = self if self.own_inputs is None else replace(self, own_inputs=None)
         if (choices := self.likelihood.choices) is None:
             return together.with_experts(1)
         likelihood = self.likelihood.of_experts([choices.laws.index(choices.law)])

@@ -322,7 +322,7 @@ class ParameterLayout:
                 known |= dict.fromkeys(tie.tolist(), values.pop())
         return known
 
-    @property
+    @cached_property
     def _pinned_at_zero(self) -> IntArray:
         """Positions of the coefficients that are 0 by convention, or not read."""
         gauge = [self.blocks[name][-1].ravel() for name in self.gate.translations]

@@ -223,7 +223,7 @@ class Problem:
         family = self.family
         metric = self.data.metric(family)
         unit = family.units(theta)
-        return along(metric / np.outer(unit, unit), family.ties, across=1.0)
+        return along(metric / (unit[:, None] * unit), family.ties, across=1.0)
 
     def assign(self, tau: FloatArray) -> None:
         """Take `tau` (k, n) as the responsibilities of the next complete-data requests."""

@@ -135,7 +135,7 @@ class Rows:
         """Covariance matrix of the inputs and the continuous responses."""
         return self._moments[1]
 
-    @property
+    @cached_property
     def deviation(self) -> FloatArray:
         """Standard deviations of the inputs and the continuous responses."""
         return np.sqrt(np.diag(self.covariance))

@@ -241,11 +241,26 @@ def _check(family: Family, prior: Prior) -> None:
         )
 
 
+def weak_penalty(problem: Problem) -> Penalty:
+    """Minus the log density of the weak prior, computed once for the data of a problem."""
+    known = problem.data.memory.get("weak penalty")
+    if known is None or known[0] is not problem.family:
+        prior = as_prior("weak", problem.family)
+        assert prior is not None
+        penalty = prior.penalty(problem.family, data_units(problem.data))
+        known = problem.data.memory["weak penalty"] = problem.family, penalty
+    return known[1]
+
+
 def with_prior(problem: Problem, prior: Prior | None) -> Problem:
     """The problem with the prior density added to its log-likelihood."""
     if prior is None:
         return problem
-    penalty = prior.penalty(problem.family, data_units(problem.data))
+    return penalised(problem, prior.penalty(problem.family, data_units(problem.data)))
+
+
+def penalised(problem: Problem, penalty: Penalty) -> PenalisedProblem:
+    """The problem with a penalty added to minus its log-likelihood."""
     return PenalisedProblem(
         problem.family, problem.data, resolved=problem.resolved, penalty=penalty
     )

@@ -7,63 +7,57 @@ from dataclasses import replace
 
 import numpy as np
 
-from moestat.estimation.data.priors import as_prior, data_units
+from moestat.estimation.data.priors import weak_penalty
 from moestat.estimation.fit.beside import Ends
-from moestat.estimation.fit.identified import channel_metric, identified
+from moestat.estimation.fit.fitted import StandardFit
+from moestat.estimation.fit.standardise import Standardised
 from moestat.estimation.rules import DOUBT, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.higher import Mode
 from moestat.estimation.search.runs import run_starts
-from moestat.model.units import Coordinates
 from moestat.solvers.penalised import PenalisedProblem
 from moestat.solvers.problem import Objective, Problem, Request
 from moestat.solvers.rules import NEWTON_STEPS
-from moestat.solvers.solution import Solution
 
 __all__ = ["ends_of"]
 
 
 def ends_of(
-    problem: Problem,
-    best: Solution,
+    standard: Standardised,
+    fit: StandardFit,
     modes: Sequence[Mode],
-    coordinates: Coordinates,
-    log_units: float,
 ) -> Ends:
     """The end that a fit returns, and those to which the next highest modes of its search lead.
 
     Parameters
     ----------
-    problem : Problem
+    standard : Standardised
         The data of the fit in its coordinates.
-    best : Solution
-        The solution that the fit returns, in these coordinates.
+    fit : StandardFit
+        The fit in these coordinates.
     modes : sequence of Mode
         What a search on all rows has seen, the highest first.
-    coordinates : Coordinates
-        The map to the user's units.
-    log_units : float
-        The log-likelihood in standardised units minus that in the user's.
     """
+    problem, best, log_units = standard.problem, fit.solution, standard.log_units
     family = problem.family
-    prior = as_prior("weak", family)
-    assert prior is not None
-    is_mode = isinstance(problem, PenalisedProblem)
-    penalty = problem.penalty if is_mode else prior.penalty(family, data_units(problem.data))
-    ends = [(best.theta, best.log_likelihood, modes[0].starts)]
+    penalty = problem.penalty if isinstance(problem, PenalisedProblem) else weak_penalty(problem)
+    ends, fits = [(best.theta, best.log_likelihood, modes[0].starts)], [fit]
     for mode in modes[1 : SEARCH.returned]:
         (end,) = run_starts(problem, mode.end.theta[None], NEWTON_STEPS)
         height = end.height + problem.prior_of(end.theta)
         is_known = any(abs(height - other) <= SAME_HEIGHT for _, other, _ in ends)
         if np.isfinite(height) and not is_known:
             ends.append((end.theta, height, mode.starts))
-    looked = [_look(problem, replace(best, theta=theta)) for theta, _, _ in ends]
+            information = problem.evaluate(Request(Objective.OBSERVED, end.theta)).hessian
+            there = replace(best, theta=end.theta, information=information)
+            fits.append(standard.describe(there))
+    looked = [_look(problem, each) for each in fits]
     heights = np.array([height for _, height, _ in ends])
     penalties = np.array([penalty.value(theta) for theta, _, _ in ends])
     channels = range(family.first_expert_channel, len(family.channels))
     n_own = sum(int(family.width[c]) for c in channels if not family.channels[c].shared)
     rows = np.array([each[1] for each in looked])
     return Ends(
-        np.array([coordinates.outward(theta) for theta, _, _ in ends]),
+        np.array([standard.coordinates.outward(theta) for theta, _, _ in ends]),
         heights - log_units,
         heights - penalties - log_units,
         np.array([each[0] for each in looked]),
@@ -74,12 +68,12 @@ def ends_of(
     )
 
 
-def _look(problem: Problem, end: Solution) -> tuple[bool, float]:
+def _look(problem: Problem, end: StandardFit) -> tuple[bool, float]:
     """Whether an end is at finite parameters, and the fewest rows of an expert there."""
-    _, tau, _ = problem.rowwise(end.theta)
+    theta, metric = end.solution.theta, end.metric
+    assert metric is not None
+    _, tau, _ = problem.rowwise(theta)
     rows = float((tau @ problem.data.weight).min())
-    information = problem.evaluate(Request(Objective.OBSERVED, end.theta)).hessian
-    metric, total = channel_metric(problem, end.theta), float(problem.data.weight.sum())
-    known = identified(problem.family, replace(end, information=information), total, metric)
-    along = known.flat @ (known.flat.T @ (metric @ end.theta))
+    flat = end.identified(float(problem.data.weight.sum())).flat
+    along = flat @ (flat.T @ (metric @ theta))
     return bool(along @ metric @ along < DOUBT.far**2), rows

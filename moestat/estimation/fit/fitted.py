@@ -64,6 +64,17 @@ class StandardFit:
     # blocks of variances whose lower bound follows from the rounding of the response
     resolved: tuple[str, ...] = ()
 
+    def identified(self, n: float) -> Identified:
+        """Which parameters the data determine, whose weights have the sum n."""
+        if n not in self._known:
+            self._known[n] = identified(self.family, self.solution, n, self.metric)
+        return self._known[n]
+
+    @cached_property
+    def _known(self) -> dict[float, Identified]:
+        """The answers of `identified`, for which the results of each step of a fit ask."""
+        return {}
+
 
 @doors
 @dataclass(frozen=True, repr=False)
@@ -233,8 +244,7 @@ class Fitted:
     @cached_property
     def identified(self) -> Identified:
         """Which parameters the data determine, in the coordinates in which the fit was computed."""
-        inner = self._inner
-        return identified(inner.family, inner.solution, self.nobs, inner.metric)
+        return self._inner.identified(self.nobs)
 
     @cached_property
     def free(self) -> np.ndarray:

@@ -209,16 +209,16 @@ class RunningFit:
         if family.likelihood.effects is not None:
             best = with_positive_factors(family, best)
         record, standard = self.record, self.standard
-        if standard and record and (modes := record.modes_on_all):
-            how = standard.coordinates, standard.log_units
-            seen = ends_of(standard.problem, best, modes, *how)
+        described = standard.describe(best) if standard else None
+        if standard and described and record and (modes := record.modes_on_all):
+            seen = ends_of(standard, described, modes)
         result = Fitted(
             family,
-            self.standard.outward(best) if self.standard else best,
+            standard.outward(best) if standard else best,
             self.solver.name,
             self.job.data.weight,
             _variance(self.original.data),
-            standard=self.standard.describe(best) if self.standard else None,
+            standard=described,
             prior=self.job.prior,
             data=self.job.data,
             seen=seen,

@@ -20,7 +20,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray
 from moestat.base.validate import positive_int, real_in
-from moestat.estimation.data.priors import as_prior, with_prior
+from moestat.estimation.data.priors import penalised, weak_penalty
 from moestat.estimation.progress import LOG, so_far
 from moestat.estimation.rules import MODES, SAME_HEIGHT, SEARCH
 from moestat.estimation.search.agreement import Pool
@@ -172,7 +172,7 @@ class ModeSearch:
         family, deadline = problem.family, time.monotonic() + self.time_limit
         posterior = problem
         if not isinstance(problem, PenalisedProblem):
-            posterior = with_prior(problem, as_prior("weak", family))
+            posterior = penalised(problem, weak_penalty(problem))
         size = _part(problem)
         sample = some_rows(posterior, rng, SEARCH.in_all * size)
         part = some_rows(posterior, rng, size)
