@@ -53,6 +53,16 @@ def test_errors_of_every_cell_are_recorded(text):
     assert record.losses["also"] == {}
 
 
+@pytest.mark.parametrize("curve", ["newton", "em"])
+def test_the_height_above_that_of_the_truth_is_recorded(text, curve):
+    spec, truth, record = run(text, curve)
+    cell = next(cell for cell in plan_cells(spec) if cell.curve == curve)
+    X, y, weight = cells.data_of(spec, cell)
+    model = spec.fitted_family(spec.curve(curve))
+    gains = model.log_density(record.params, X, y) - truth.family.log_density(truth.theta, X, y)
+    assert record.certificate["above_truth"] == pytest.approx(float(weight @ gains), abs=1e-8)
+
+
 def test_an_empty_cell_has_null_errors(text):
     # Fewer experts than the truth has: the spec must name what is scored against.
     one = text.replace("n_experts = 2", 'n_experts = 1\ntarget = "t"', 1)

@@ -49,6 +49,7 @@ def test_evidence_counts_what_the_runs_say():
             agreement=[0.6, 0.1, 0.5],
             n_starts=[17, 17, 60],
             above_near_truth=[0.0, 2.0, 0.5],
+            above_truth=[3.0, -0.5, -1e-9],
             **{"second_pass.gain": [np.nan, np.nan, 1.5]},
         ),
         np.ones(3, dtype=bool),
@@ -60,6 +61,7 @@ def test_evidence_counts_what_the_runs_say():
     assert (evidence.confirmed, evidence.moved) == (1, 1)
     assert evidence.above_near_truth is not None
     assert evidence.above_near_truth.largest == 2.0
+    assert evidence.below_truth == 1
 
 
 def doubtful(text, cell):
@@ -75,6 +77,7 @@ def doubtful(text, cell):
         "agreement": 0.1 if cell.replicate == 1 else 0.6,
         "p_higher": chance,
         "above_near_truth": 0.5,
+        "above_truth": -1.0 if cell.replicate == 1 and cell.n == 600 else 0.5,
     }
     return dataclasses.replace(record, certificate=certificate, loss=loss)
 
@@ -109,6 +112,9 @@ def test_tables_have_the_share_that_misses_the_maximum_and_the_slope_without_dou
     shown = CliRunner().invoke(app, ["rates", str(store)]).stdout
     assert "missed" in shown
     assert "without the 2 fits in doubt" in shown
+    words = " ".join(shown.split())
+    assert "at least that of the truth: 5 of 6 of these fits have it" in words
+    assert "17% have a lower log-likelihood than the truth" in words
     assert "in doubt" in CliRunner().invoke(app, ["status", str(store)]).stdout
     out = store.parent / "out"
     assert CliRunner().invoke(app, ["report", str(store), "--out", str(out)]).exit_code == 0

@@ -17,6 +17,7 @@ from moestat.sweep import (
     run_cells,
 )
 from moestat.sweep.errors import SweepError
+from moestat.sweep.kinds.fit.cell import data_of
 from moestat.sweep.report.writing import write_report
 
 SPEC = """
@@ -93,6 +94,18 @@ def test_a_cell_records_the_regression_error():
     estimate, target = family.measure(theta), truth.family.measure(truth.theta)
     assert record.loss == voronoi_loss(estimate, target, "L1")
     assert record.losses["also"]["dense-L3"] == voronoi_loss(estimate, target, "dense-L3")
+
+
+def test_the_height_above_that_of_the_truth_is_of_sums_of_squares():
+    spec, record = run("plain")
+    cell = next(cell for cell in plan_cells(spec) if cell.curve == "plain")
+    X, y, _ = data_of(spec, cell)
+    truth, family = spec.truths["sigmoid"], spec.fitted_family(spec.curve("plain"))
+    pairs = (family, np.array(record.params)), (truth.family, truth.theta)
+    fitted, true = (np.sum((y - model.mean(theta, X)) ** 2) for model, theta in pairs)
+    above = 0.5 * len(y) * np.log(true / fitted)
+    assert record.certificate["above_truth"] == pytest.approx(above, abs=1e-6)
+    assert above > 0.0
 
 
 def test_a_target_of_its_own():

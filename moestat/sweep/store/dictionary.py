@@ -60,6 +60,7 @@ _DESCRIPTIONS = {
     "certificate.n_optima": "distinct certified optima",
     "certificate.p_higher": "estimated probability that a higher maximum exists",
     "certificate.above_near_truth": "log-likelihood above that of the best run near the truth",
+    "certificate.above_truth": "log-likelihood of the estimate above that of the truth",
     "certificate.second_pass.gain": "log-likelihood that a second pass gained, 0 for none",
     "certificate.second_pass.first_loss": "loss of the estimate before the second pass",
     "certificate.agreement": "share of the starts that reached the best log-likelihood",

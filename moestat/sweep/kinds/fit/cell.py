@@ -31,6 +31,7 @@ from moestat.model.numbering import stored_name
 from moestat.solvers import Solver, make_solver
 from moestat.solvers.driver import Cores
 from moestat.solvers.problem import Target
+from moestat.solvers.squares import profile_log_likelihood
 from moestat.sweep.kinds.fit.spec import REGRESSION_ERROR, Spec, Truth, as_fits, loss_label
 from moestat.sweep.spec.plan import Cell
 from moestat.sweep.spec.read import parse_spec
@@ -95,8 +96,8 @@ def _run(
     results = iter(fit_jobs([job for job in jobs if isinstance(job, FitJob)], target))
     fits = [next(results) if isinstance(job, FitJob) else job for job in jobs]
     values = [
-        attempt(cell, lambda cell=cell, fitted=fitted: _score(spec, cell, fitted))
-        for cell, fitted in zip(cells, fits, strict=True)
+        attempt(cell, lambda cell=cell, job=job, fitted=fitted: _score(spec, cell, job, fitted))
+        for cell, job, fitted in zip(cells, jobs, fits, strict=True)
     ]
     seconds = (time.perf_counter() - began) / max(len(cells), 1)
     return [settle(cell, value, seconds) for cell, value in zip(cells, values, strict=True)]
@@ -123,17 +124,22 @@ def _job(spec: Spec, cell: Cell, more: Sequence[StartRule] = ()) -> FitJob:
     )
 
 
-def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, object]:
+def _score(
+    spec: Spec, cell: Cell, job: FitJob | Exception, results: Fitted | Exception
+) -> dict[str, object]:
     """The estimate of `cell` and its distances from the truth, as values of a record."""
     if isinstance(results, Exception):
         raise results
+    assert isinstance(job, FitJob)
     curve, of_curve = spec.curve(cell.curve), _shared(spec.text, cell.curve)
     estimate, target = results.measure, of_curve.target
     terms = of_curve.loss.terms(estimate)
     if not math.isfinite(terms.value):
         raise ArithmeticError(f"the loss is {terms.value}")
+    truth = spec.truths[curve.truth]
     certificate = results.certificate.as_dict()
-    apart = _distances(spec, spec.truths[curve.truth], results)
+    certificate["above_truth"] = float(results.llf) - height_of(truth, job.data)
+    apart = _distances(spec, truth, results)
     return {
         "loss": float(terms.value),
         "log_likelihood": float(results.llf),
@@ -156,6 +162,15 @@ def _score(spec: Spec, cell: Cell, results: Fitted | Exception) -> dict[str, obj
         },
         "certificate": plain(certificate) | {"active": [*map(stored_name, certificate["active"])]},
     }
+
+
+def height_of(truth: Truth, data: Data) -> float:
+    """Log-likelihood of the truth; of sums of squares that with its best noise variance."""
+    if truth.family.is_regression:
+        f, _ = truth.family.regression(truth.theta, np.ascontiguousarray(data.X.T))
+        squares = 0.5 * float(data.weight @ (data.y - f) ** 2)
+        return profile_log_likelihood(squares, float(data.weight.sum()))
+    return float(data.weight @ truth.family.log_density(truth.theta, data.X, data.y))
 
 
 def _sample(text: str, truth: str, n: int, seed: int) -> tuple[FloatArray, np.ndarray, FloatArray]:

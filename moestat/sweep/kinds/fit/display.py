@@ -79,7 +79,7 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
             yield f"{summary.curve.name}: uncertified, left out of the rate: {summary.left_out}"
         if summary.uneven:
             yield f"{summary.curve.name}: a selected sample: {summary.uneven}"
-        if summary.evidence.missed is not None:
+        if summary.evidence.missed is not None or summary.evidence.below_truth:
             yield f"{summary.curve.name}: {'; '.join(maximum_clauses(summary))}"
         if summary.with_empty_cells:
             count = summary.with_empty_cells
@@ -87,6 +87,15 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         if summary.replication.why:
             count = summary.replication.replicates
             yield f"{summary.curve.name}: {count} replicates: {summary.replication.why}"
+    seeking = [s.evidence for s in summaries if s.evidence.missed is not None]
+    known = sum(e.above_truth.count for e in seeking if e.above_truth is not None)
+    if known:
+        below = sum(e.below_truth for e in seeking)
+        have = "all" if not below else f"{known - below} of {known}"
+        yield (
+            "bounds of theorems do not need the highest maximum, but a log-likelihood of at least"
+            f" that of the truth: {have} of these fits have it"
+        )
     yield from _reasons(summaries)
     yield from _verdict_notes(summaries)
 

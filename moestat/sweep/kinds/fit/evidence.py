@@ -46,6 +46,9 @@ class Evidence:
     # Log-likelihood above the best run near the truth, and in how many fits it is more than 0.
     above_near_truth: Spread | None = None
     higher: int = 0
+    # Log-likelihood above that of the truth, and in how many fits it is less than 0.
+    above_truth: Spread | None = None
+    below_truth: int = 0
     confirmed: int = 0  # fits that had a second pass, and those that it moved
     moved: int = 0
 
@@ -58,6 +61,7 @@ NUMBERS = (
     "gain",
     "p_higher",
     "above_near_truth",
+    "above_truth",
     "second_pass.gain",
     "second_pass.first_loss",
 )
@@ -91,6 +95,7 @@ def gather(
     """
     several = columns["n_starts"] > 1
     chance, above = columns["p_higher"], columns["above_near_truth"]
+    beyond = columns["above_truth"]
     gained = columns["second_pass.gain"]
     known = chance[~np.isnan(chance)]
     return Evidence(
@@ -108,6 +113,8 @@ def gather(
         doubtful=int(np.sum(in_doubt(columns))),
         above_near_truth=_spread(above),
         higher=int(np.sum(above > HIGHER)),
+        above_truth=_spread(beyond),
+        below_truth=int(np.sum(beyond < -HIGHER)),
         confirmed=int(np.sum(~np.isnan(gained))),
         moved=int(np.sum(gained > 0.0)),
     )

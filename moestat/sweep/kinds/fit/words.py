@@ -42,6 +42,9 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
     evidence, clauses = summary.evidence, list[str]()
     if evidence.missed is not None:
         clauses.append(f"an estimated {evidence.missed:.0%} of the fits miss their maximum")
+    if evidence.below_truth:
+        below = share(evidence.below_truth, summary.done)
+        clauses.append(f"{below} have a lower log-likelihood than the truth")
     if evidence.confirmed:
         clauses.append(
             f"a second pass moved {evidence.moved} of {evidence.confirmed} fits to a higher maximum"
