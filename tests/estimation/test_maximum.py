@@ -10,11 +10,10 @@ from moestat.estimation.data.data import Data
 from moestat.estimation.fit.batches import fit_jobs
 from moestat.estimation.fit.job import FitJob
 from moestat.estimation.fit.run import RunningFit
-from moestat.estimation.search.maximum import MaximumStarts, _coarsest
+from moestat.estimation.search.maximum import MaximumStarts
 from moestat.estimation.search.runs import run_each
 from moestat.estimation.starts import CopyStarts, GivenStarts, TruthStarts
 from moestat.solvers.driver import Cores
-from moestat.solvers.problem import Objective, Request
 
 TRUTH = moestat.family("gaussian", gate="softmax", n_experts=2)
 THETA = TRUTH.pack(
@@ -51,22 +50,6 @@ def test_copies_share_the_masses_and_leave_the_density_as_it_is(problem):
     atoms = [problem.family.split(copied)[0][:, 2:] for copied in copies]
     at_first = [int(np.sum(np.all(each == each[0], axis=1))) for each in atoms]
     assert at_first == [3, 2, 1, 3]
-
-
-@pytest.mark.parametrize(("n", "rows"), [(80, 80), (4000, 80), (60_000, None)])
-def test_nodes_stand_for_the_rows_of_classes(n, rows):
-    family = moestat.family("multinomial", gate="softmax", n_experts=2, n_classes=2)
-    theta = np.array([1.0, 3.0, 0.0, 2.0, 0.0, 0.0, 1.0, -1.0])
-    X, y = data(n, 2, family, theta)
-    problem = RunningFit.in_own_box(job(family, X, y, None), Cores(1)).original
-    coarse = _coarsest(problem)
-    assert coarse.data.weight.sum() == pytest.approx(n)
-    assert coarse.data.size <= (rows or problem.data.levels[0].size)
-    heights = [
-        -each.restart().evaluate(Request(Objective.VALUE, theta)).value
-        for each in (coarse, problem)
-    ]
-    assert heights[0] == pytest.approx(heights[1], abs=0.01)
 
 
 def test_runs_end_in_the_order_of_their_starts_as_each_does_alone(problem):

@@ -7,9 +7,8 @@ those of the second kind are looked for along the score process (`moestat.estima
 
 Every start is climbed to convergence: heights after 8 to 30 steps say little of the final ones
 (keeping the better half or quarter there loses the highest of 40 ends in every second cell, and
-saves a third of the time).  With one input and discrete responses climbs run on some hundred
-quadrature nodes in place of the rows, where the maxima are the same and a step takes half the time
-(`benchmarks/sweep_starts.py`).
+saves a third of the time).  Climbs run on the fewest rows that stand for all; on fewer, as on some
+hundred quadrature nodes of classes, experts that are steps between two nodes have false maxima.
 """
 
 from __future__ import annotations
@@ -27,9 +26,15 @@ import numpy as np
 from moestat.base.door import door, doors
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, positive_int, real_in
-from moestat.estimation.rules import MOST_FITS, SAME_HEIGHT, SEARCH
+from moestat.estimation.rules import MOST_FITS, SEARCH
 from moestat.estimation.search.higher import expected_distinct
-from moestat.estimation.search.runs import RunEnd, group_by_height, run_each, run_starts
+from moestat.estimation.search.runs import (
+    RunEnd,
+    group_by_height,
+    places_by_height,
+    run_each,
+    run_starts,
+)
 from moestat.estimation.starts import (
     CopyStarts,
     RandomStarts,
@@ -39,12 +44,10 @@ from moestat.estimation.starts import (
     TruthStarts,
     make_starts,
 )
-from moestat.model.compression import gauss_compress
 from moestat.model.family import Family
 from moestat.solvers import Solution
 from moestat.solvers.problem import Problem
-from moestat.solvers.rows import Rows
-from moestat.solvers.rules import DETAIL, NEWTON_STEPS
+from moestat.solvers.rules import NEWTON_STEPS
 
 __all__ = [
     "NEAR",
@@ -60,16 +63,6 @@ NEAR = "near truth"
 
 _STEPS = 25
 """Most steps of the fit with the truth's number of experts, which is regular."""
-_PANELS = 10
-"""Panels of the quadrature that stands for the rows of a class while a search climbs: with 8 to 30
-the highest of 45 ends is the same, with 5 it is lost in every second cell."""
-_MOST = 50_000
-"""Largest n for it: heights on nodes err by more the larger n is, by .1 for n = 16,000."""
-_SAVED = 2
-"""Rows over nodes from which on the quadrature saves time."""
-_REFINED = 8
-"""Number of the highest ends on nodes that are climbed on from on all rows: heights there differ
-from those on nodes by .1, and by more than 1 where an expert is a step."""
 _RUNS = 17
 """Runs of a search with the default numbers of starts."""
 _COEFFICIENTS = (-0.848, 0.51, -3.445, -0.833)
@@ -182,28 +175,18 @@ class MaximumStarts:
         return self.search(problem, rng).points
 
     def search(self, problem: Problem, rng: np.random.Generator) -> Finalists:
-        """Run all starts to convergence on few rows, and the highest ends on more."""
-        coarse, rows = _coarsest(problem), _condensed(problem)
+        """Run all starts to convergence; the best run near the truth, and the highest others."""
+        rows = _condensed(problem)
         neighbours = TruthStarts(self.truth_family, self.truth, self.near, self.noise)
-        close = self._climb(coarse, neighbours.draw(coarse, rng))
-        near = max(close, key=lambda run: run.height)
-        far = self._climb(coarse, self.draw_others(coarse, rng))
-        runs = sorted([near, *(run for run in close if run is not near), *far], key=_depth)
-        at, counts = _distinct(runs), group_by_height(runs)[1]
-        place = max(j for j, i in enumerate(at) if runs[i].height >= near.height)
-        others = [j for j in range(min(len(at), _REFINED)) if j != place]
-        ends = [near, *(runs[at[j]] for j in others)]
-        if rows is not coarse:
-            ends = self._climb(rows, np.array([end.theta for end in ends]))
-        kept = sorted(range(1, len(ends)), key=lambda i: -ends[i].height)[: SEARCH.returned]
-        of_each = [counts[place], *(counts[others[i - 1]] for i in kept)]
-        points = np.array([ends[i].theta for i in (0, *kept)])
-        heights = [run.height for run in runs]
-        return Finalists(points, of_each, len(runs) - sum(of_each), heights)
-
-    def _climb(self, problem: Problem, points: FloatArray) -> list[RunEnd]:
-        """The converged runs from points (m, P), in their order."""
-        return run_each(problem, points, NEWTON_STEPS)
+        close = run_each(rows, neighbours.draw(rows, rng), NEWTON_STEPS)
+        near = max(range(len(close)), key=lambda place: close[place].height)
+        runs = [*close, *run_each(rows, self.draw_others(rows, rng), NEWTON_STEPS)]
+        groups = places_by_height(runs)
+        (own,) = (group for group in groups if near in group)
+        kept = [own, *(group for group in groups if group is not own)][: SEARCH.returned + 1]
+        points = np.array([runs[place].theta for place in (near, *(g[0] for g in kept[1:]))])
+        counts = [len(group) for group in kept]
+        return Finalists(points, counts, len(runs) - sum(counts), [run.height for run in runs])
 
     def draw_others(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starts (count, P) that are not near the truth, of all kinds in turn."""
@@ -269,34 +252,7 @@ def make_sweep_starts(
     return rules
 
 
-def _distinct(runs: list[RunEnd]) -> list[int]:
-    """Positions of one run at each height, of runs in descending order."""
-    at, last = list[int](), np.inf
-    for i, run in enumerate(runs):
-        if last - run.height > SAME_HEIGHT:
-            at.append(i)
-            last = run.height
-    return at
-
-
-def _depth(run: RunEnd) -> float:
-    """Minus the height of a run."""
-    return -run.height
-
-
 def _condensed(problem: Problem) -> Problem:
     """The problem on the fewest rows that stand for all, see `moestat.model.compression`."""
     level = next(level for level in problem.data.levels if not level.preview)
     return problem if level is problem.data else problem.replace_data(level)
-
-
-def _coarsest(problem: Problem) -> Problem:
-    """The problem on some hundred rows on which runs find the maxima, or the condensed one."""
-    data = problem.data
-    classes = data.X.shape[0] == 1 and np.issubdtype(data.y.dtype, np.integer)
-    few = float(data.weight.sum()) <= _MOST
-    if classes and few and data.begin is None and not data.whole:
-        x, y, weight = gauss_compress(data.X[0], data.y, data.weight, _PANELS, DETAIL.nodes)
-        if _SAVED * len(x) <= data.size:
-            return problem.replace_data(Rows(np.ascontiguousarray(x[None]), y, weight))
-    return _condensed(problem)

@@ -81,11 +81,11 @@ def default_solver(family: Family) -> Solver:
 
 def group_by_height(ends: Sequence[RunEnd]) -> tuple[list[FloatArray], list[int]]:
     """Parameters of one end at each height, the highest first, and the number of ends there."""
-    found = _by_height(ends)
+    found = places_by_height(ends)
     return [ends[places[0]].theta for places in found], [len(places) for places in found]
 
 
-def _by_height(ends: Sequence[RunEnd]) -> list[list[int]]:
+def places_by_height(ends: Sequence[RunEnd]) -> list[list[int]]:
     """Places of the ends at each height, the highest first."""
     found: list[list[int]] = []
     top = np.inf
@@ -129,7 +129,7 @@ def run_starts(
     the numbers of the experts, would depend on the processor's rounding.
     """
     ends = run_each(problem, points, steps, tolerance)
-    return [ends[place] for places in _by_height(ends) for place in sorted(places)]
+    return [ends[place] for places in places_by_height(ends) for place in sorted(places)]
 
 
 def run_each(
