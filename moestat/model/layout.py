@@ -386,7 +386,8 @@ class ParameterLayout:
             unread_inputs = tuple(sorted(everything - set(inputs)))
             more = self._coefficients([() if of_gate else unread_inputs for of_gate in axes], [i])
             unread = np.union1d(unread, more)
-        return np.setdiff1d(np.union1d(unread, self._unread_features), self.offset_positions)
+        unread = np.concatenate([unread, self._unread_features])
+        return np.setdiff1d(unread, self.offset_positions)
 
     @property
     def _unread_features(self) -> IntArray:

@@ -155,7 +155,8 @@ class Coordinates:
             elif not channel.log:
                 block = block * unit[c] ** powers.get(channel.intercept, 0.0)
             for first in family.index[:, c]:
-                matrix[np.ix_(first + steps, first + steps)] = block
+                at = slice(first, first + steps.size)
+                matrix[at, at] = block
         unread = family.padding_positions
         matrix[np.ix_(unread, unread)] = np.eye(unread.size)
         return matrix

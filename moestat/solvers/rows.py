@@ -100,7 +100,7 @@ class Rows:
             begin, weight = np.cumsum(sizes) - sizes, np.repeat(weight, sizes)
         return Rows(self.X.take(at, axis=1), self.y[at], weight, begin=begin)
 
-    @property
+    @cached_property
     def gram(self) -> FloatArray:
         """Weighted mean of ``phi phi'`` with phi = (1, x), shape (1 + d, 1 + d)."""
         d = len(self.X)

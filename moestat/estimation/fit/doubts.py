@@ -43,7 +43,8 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
     """
     assert result.standard is not None
     certificate, family = result.standard.solution.certificate, standard.problem.family
-    parameter_doubts, far = _at_infinity(standard, result)
+    lost = _lost(standard, result.identified)
+    parameter_doubts, far = _at_infinity(standard, result, lost)
     default = [
         name
         for name in certificate.active
@@ -76,7 +77,7 @@ def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
         + _uncertified(result, {kind for kind, _ in parameter_doubts})
         + _disagreement(result, fewer, risk)
         + _aliased(standard, result)
-        + (_components(standard, result) or _undetermined(standard, result, far))
+        + (_components(standard, result) or _undetermined(standard, result, lost, far))
         + _unit_doubts(standard)
     )
 
@@ -167,7 +168,9 @@ def _narrow(family: Family, result: Fitted, names: list[str]) -> Doubt:
     )
 
 
-def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], np.ndarray]:
+def _at_infinity(
+    standard: Standardised, result: Fitted, lost: np.ndarray
+) -> tuple[list[Doubt], np.ndarray]:
     """Doubts about parameters that have come far out where the likelihood is flat, and these (P,).
 
     What the parameters have of the flat directions is doubled and taken away: at a maximum at
@@ -185,8 +188,9 @@ def _at_infinity(standard: Standardised, result: Fitted) -> tuple[list[Doubt], n
     along = identified.flat @ (identified.flat.T @ (metric @ theta))
     simpler = _limits(family, theta, along)
     logs, gaps = [c for c, channel in enumerate(family.channels) if channel.log], gap_places(family)
-    scales = np.isin(np.arange(theta.size), np.setdiff1d(family.index[:, logs], gaps))
-    lost = _lost(standard, identified)
+    scales = np.zeros(theta.size, dtype=bool)
+    scales[family.index[:, logs]] = True
+    scales[gaps] = False
     lower, upper = family.box_at(theta)
     ends = (
         (simpler != "")
@@ -313,6 +317,9 @@ def _some(words: list[str], limit: int = 4) -> str:
 def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
     """Inputs of the gate, or of the experts, that are linear functions of each other."""
     family, data = standard.problem.family, result.data
+    # Fixed coefficients may tell apart what the inputs do not, as without an intercept.
+    if not family.is_regression and not result.identified.aliased.size:
+        return []
     offset = () if family.offset_input is None else family.offset_input[:1]
     among: set[int] = set()
     for part in {family.gate_inputs, family.expert_inputs}:
@@ -320,9 +327,6 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
         used = np.setdiff1d(inputs, [*family.held, *offset]).astype(int)
         among |= related_columns(standard.original.data, used)[0]
     if not among:
-        return []
-    # Fixed coefficients may tell apart what the inputs do not, as without an intercept.
-    if not family.is_regression and not result.identified.aliased.size:
         return []
     features = None if data is None else data.features
     columns = [str(j if features is None else features[j]) for j in sorted(among)]
@@ -334,14 +338,16 @@ def _aliased(standard: Standardised, result: Fitted) -> list[Doubt]:
     return [(AliasedWarning, message)]
 
 
-def _undetermined(standard: Standardised, result: Fitted, far: np.ndarray) -> list[Doubt]:
+def _undetermined(
+    standard: Standardised, result: Fitted, lost: np.ndarray, far: np.ndarray
+) -> list[Doubt]:
     """Parameters that are not determined, for no reason that another doubt gives."""
     identified, family = result.identified, standard.problem.family
     certified = result.certificate.certified and identified.definite
     # If the likelihood has jumps, derivatives do not show how well their places are determined.
     if not certified or far.any() or family.has_jumps:
         return []
-    lost = _lost(standard, identified) & ~identified.related(standard.coordinates.matrix)
+    lost = lost & ~identified.related(standard.coordinates.matrix)
     lost &= ~np.isin(family.param_names, result.certificate.active)
     if not lost.any():
         return []

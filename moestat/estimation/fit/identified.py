@@ -146,13 +146,14 @@ def channel_metric(problem: Problem, theta: FloatArray) -> FloatArray:
         at = np.array([np.ravel(family.blocks[name]) for name in names]).reshape(len(names), -1)
         unit[at] = np.sqrt(1.0 + np.sum(theta[at] ** 2, axis=0))
     metric = np.zeros((family.n_params, family.n_params))
-    for (_, c), first in np.ndenumerate(family.index):
-        if family.n_experts == 1 and family.gate.normalised and c < family.first_expert_channel:
-            continue
+    idle = family.n_experts == 1 and family.gate.normalised
+    for c in range(family.first_expert_channel if idle else 0, len(family.channels)):
         width = int(family.width[c])
         places = np.concatenate([[0], family.offset[c] + np.arange(width - 1)])
-        metric[first : first + width, first : first + width] = gram[np.ix_(places, places)]
-    metric /= np.outer(unit, unit)
+        moves = gram[np.ix_(places, places)]
+        for first in family.index[:, c]:
+            metric[first : first + width, first : first + width] = moves
+    metric /= unit[:, None] * unit
     if isinstance(problem, PenalisedProblem):
         # A prior density determines directions that no row does.
         metric += problem.penalty.hessian(theta) / float(data.weight.sum())
@@ -232,8 +233,10 @@ def _tied(ties: Sequence[IntArray]) -> int:
 
 def _limits(family: Family) -> np.ndarray:
     """Parameters (P,) at whose limit the distribution becomes a simpler one, for all the others."""
-    named = [np.ravel(family.blocks[block]) for block in family.likelihood.limits]
-    return np.isin(np.arange(family.n_params), np.concatenate([[], *named]))
+    limited = np.zeros(family.n_params, dtype=bool)
+    for block in family.likelihood.limits:
+        limited[family.blocks[block]] = True
+    return limited
 
 
 def rank_at(problem: Problem, theta: FloatArray) -> int:

@@ -69,6 +69,11 @@ class _Checked:
         return self.y[self.is_point] if self.y.ndim == 1 else self.y[self.is_point, 0]
 
     @cached_property
+    def values(self) -> FloatArray:
+        """Different ones of the `points`, ascending."""
+        return np.unique(self.points)
+
+    @cached_property
     def has_trials(self) -> bool:
         """Whether each row has a number of trials of its own."""
         return self.family.likelihood.with_trials is not None
@@ -213,7 +218,7 @@ def _check_kind(fit: _Checked) -> Iterator[Misfit]:
     """That real responses look like classes or counts, and which likelihoods describe these."""
     if not fit.is_real or fit.family.likelihood.effects is not None:
         return
-    values, rows = np.unique(fit.points), len(fit.points)
+    values, rows = fit.values, len(fit.points)
     whole = values.size > 0 and bool(np.all(values == np.round(values)))
     counts = whole and values[0] in (0.0, 1.0) and values.size * ALARM.enough < rows
     if not counts and not values.size <= FEW_LEVELS < rows / ALARM.enough:
@@ -296,8 +301,8 @@ def _kurtosis(r: FloatArray) -> float:
 
 def _find_spikes(fit: _Checked) -> Iterator[Misfit]:
     """A value of a real response that occurs much more often than those beside it."""
-    values, index = np.unique(fit.y, return_inverse=True)
-    counts = np.bincount(index, fit.weight)
+    values = fit.values
+    counts = np.bincount(np.searchsorted(values, fit.y), fit.weight)
     top = int(np.argmax(counts))
     beside = np.r_[counts[max(top - 5, 0) : top], counts[top + 1 : top + 6]]
     # Ties are repetitions of a value; numbers on a continuum have none.
@@ -456,15 +461,16 @@ def _count_copies(fits: Sequence[_Checked], lead: IntArray) -> int:
     for fit in fits:
         equal = fit.y[later] == fit.y[lead[later]]
         same &= equal if equal.ndim == 1 else equal.all(axis=1)
-        step = np.ones(len(fit.y))
-        if fit.is_real:  # of a density; that of a censored response is a probability
-            gap = float(np.diff(np.unique(fit.points)).min(initial=np.inf))
-            step[fit.is_point] = gap
-        one = np.nan_to_num((fit.densities * step)[lead[later]], nan=1.0)
-        chance = np.minimum(chance, one)
     copies = int(np.sum(same))
     if copies < ALARM.share * lead.size:
         return 0
+    for fit in fits:
+        step = np.ones(len(fit.y))
+        if fit.is_real:  # of a density; that of a censored response is a probability
+            gap = float(np.diff(fit.values).min(initial=np.inf))
+            step[fit.is_point] = gap
+        one = np.nan_to_num((fit.densities * step)[lead[later]], nan=1.0)
+        chance = np.minimum(chance, one)
     share = float(chance.mean())
     # At least halfway to always: a misfit at levels of discrete inputs makes no copies.
     certain = copies > 0.5 * (1.0 + share) * later.sum()

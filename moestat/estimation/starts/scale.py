@@ -83,9 +83,19 @@ class Scale:
         centre, spread = np.array(moments).T
         return centre, _unit(centre, spread)
 
-    @cached_property
+    @property
     def response(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of each continuous response (R,); 0 and 1 for classes."""
+        """Mean and standard deviation of each continuous response (R,); 0 and 1 for classes.
+
+        They are computed once for the data of a problem: every rule asks for them.
+        """
+        memory, likelihood = self.problem.data.memory, self.problem.family.likelihood
+        known = memory.get("response")
+        if known is None or known[0] is not likelihood:
+            known = memory["response"] = likelihood, self._response()
+        return known[1]
+
+    def _response(self) -> tuple[FloatArray, FloatArray]:
         weight, y = self.problem.data.weight, self.levels
         share = weight / weight.sum()
         centre = y @ share
