@@ -23,6 +23,7 @@ from moestat.sweep.kinds.fit.confirm import confirm_cell
 from moestat.sweep.kinds.fit.doubts import cells_in_doubt
 from moestat.sweep.kinds.fit.evidence import NUMBERS, gather, in_doubt
 from moestat.sweep.kinds.fit.spec import as_fits
+from moestat.sweep.kinds.fit.words import maximum_clauses
 from moestat.sweep.run.status import status_of
 from moestat.sweep.spec.plan import plan_cells
 from tests.sweep.cells import exact_rate
@@ -113,7 +114,7 @@ def test_tables_have_the_share_that_misses_the_maximum_and_the_slope_without_dou
     assert "missed" in shown
     assert "without the 2 fits in doubt" in shown
     words = " ".join(shown.split())
-    assert "at least that of the truth: 5 of 6 of these fits have it" in words
+    assert "at least that of the truth: 5 of 6 fits that seek the maximum have one" in words
     assert "17% have a lower log-likelihood than the truth" in words
     assert "in doubt" in CliRunner().invoke(app, ["status", str(store)]).stdout
     out = store.parent / "out"
@@ -121,6 +122,32 @@ def test_tables_have_the_share_that_misses_the_maximum_and_the_slope_without_dou
     page = (out / "over.md").read_text()
     assert "| miss the maximum | without doubt |" in page
     assert "miss the maximum & without doubt" in (out / "over.tex").read_text()
+
+
+def test_shares_are_of_the_fits_that_recorded_the_height_above_the_truth(tmp_path):
+    """Cells of earlier releases did not: a store that goes on has some of both."""
+
+    def partly(text, cell):
+        record = doubtful(text, cell)
+        known = {key: value for key, value in record.certificate.items() if key != "above_truth"}
+        return record if cell.n == 600 else dataclasses.replace(record, certificate=known)
+
+    path, spec = tmp_path / "over.sqlite", parse_spec(SIZES)
+    with create_store(path, spec) as opened:
+        cells = open_cells(spec, opened)
+        list(run_cells(spec, opened, cells, executor="serial", cell_function=partly))
+        over = summarise(opened)[0]
+    assert (over.done, over.evidence.above_truth.count, over.evidence.below_truth) == (6, 3, 1)
+    said = "33% of the 3 fits that recorded it have a lower log-likelihood than the truth"
+    assert said in maximum_clauses(over)
+    words = " ".join(CliRunner().invoke(app, ["rates", str(path)]).stdout.split())
+    assert said in words
+    assert "2 of 3 fits that seek the maximum and recorded it have one" in words
+    out = tmp_path / "out"
+    assert CliRunner().invoke(app, ["report", str(path), "--out", str(out)]).exit_code == 0
+    page = (out / "over.md").read_text()
+    assert said in page
+    assert "| log-likelihood above that of the truth | 67% of the fits that recorded it; " in page
 
 
 @pytest.mark.parametrize(

@@ -87,14 +87,15 @@ def _notes(summaries: Sequence[CurveSummary]) -> Iterable[str]:
         if summary.replication.why:
             count = summary.replication.replicates
             yield f"{summary.curve.name}: {count} replicates: {summary.replication.why}"
-    seeking = [s.evidence for s in summaries if s.evidence.missed is not None]
-    known = sum(e.above_truth.count for e in seeking if e.above_truth is not None)
+    seeking = [s for s in summaries if s.evidence.missed is not None]
+    known = sum(s.evidence.above_truth.count for s in seeking if s.evidence.above_truth is not None)
     if known:
-        below = sum(e.below_truth for e in seeking)
-        have = "all" if not below else f"{known - below} of {known}"
+        below = sum(s.evidence.below_truth for s in seeking)
+        have = f"all {known}" if not below else f"{known - below} of {known}"
+        recorded = "" if known == sum(s.done for s in seeking) else " and recorded it"
         yield (
             "bounds of theorems do not need the highest maximum, but a log-likelihood of at least"
-            f" that of the truth: {have} of these fits have it"
+            f" that of the truth: {have} fits that seek the maximum{recorded} have one"
         )
     yield from _reasons(summaries)
     yield from _verdict_notes(summaries)

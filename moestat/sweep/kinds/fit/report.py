@@ -296,14 +296,15 @@ def _evidence_rows(summary: CurveSummary) -> Iterable[tuple[str, str]]:
     if evidence.above_near_truth is not None:
         yield (
             "log-likelihood above the best run near the truth",
-            f"{share(evidence.higher, done)} of the fits;"
+            f"{share(evidence.higher, evidence.above_near_truth.count)} of the fits;"
             f" {_spread(evidence.above_near_truth, '.2f', 'unknown')}",
         )
     if evidence.above_truth is not None:
         known = evidence.above_truth.count
+        recorded = "" if known == done else " that recorded it"
         yield (
             "log-likelihood above that of the truth",
-            f"{share(known - evidence.below_truth, known)} of the fits;"
+            f"{share(known - evidence.below_truth, known)} of the fits{recorded};"
             f" {_spread(evidence.above_truth, '.2f', 'unknown')}",
         )
     if evidence.confirmed:

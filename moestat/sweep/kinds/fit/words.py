@@ -42,9 +42,12 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
     evidence, clauses = summary.evidence, list[str]()
     if evidence.missed is not None:
         clauses.append(f"an estimated {evidence.missed:.0%} of the fits miss their maximum")
-    if evidence.below_truth:
-        below = share(evidence.below_truth, summary.done)
-        clauses.append(f"{below} have a lower log-likelihood than the truth")
+    if evidence.above_truth is not None and evidence.below_truth:
+        known = evidence.above_truth.count
+        below = share(evidence.below_truth, known)
+        clauses.append(
+            f"{below}{_of_those(known, summary.done)} have a lower log-likelihood than the truth"
+        )
     if evidence.confirmed:
         clauses.append(
             f"a second pass moved {evidence.moved} of {evidence.confirmed} fits to a higher maximum"
@@ -57,6 +60,11 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
         without = "there is no slope" if sure is None else f"the slope is {measured(sure)}"
         clauses.append(f"without the {evidence.doubtful} fits in doubt {without}")
     return clauses
+
+
+def _of_those(known: int, done: int) -> str:
+    """Which fits a share is of, where cells of an earlier release did not record the number."""
+    return "" if known == done else f" of the {known} fits that recorded it"
 
 
 def _rate_clauses(summary: CurveSummary) -> list[str]:
