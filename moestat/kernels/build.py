@@ -29,9 +29,12 @@ NO_SAMPLES = ((0, 0), _NO_COEFFICIENTS, _NO_DATA, _NOT_BY_SAMPLE, _NO_TERMS), _N
 """Arguments of `mixture`, for their kinds."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loops:
-    """The loops of one kind of atom, each compiled when first called."""
+    """The loops of one kind of atom, each compiled when first called.
+
+    There is one object of each kind, which `build_loops` returns: equal ones are the same.
+    """
 
     gate: Callable[..., None]
     """Block function of the gate."""

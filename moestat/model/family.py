@@ -201,7 +201,7 @@ class Family(ParameterLayout):
         in_deviations = [channel.response and not channel.log for channel in self.channels]
         return self.places[:, np.repeat(in_deviations, self.width)]
 
-    @property
+    @cached_property
     def loops(self) -> Loops:
         """Compiled loops of this kind of atom."""
         return build_loops(

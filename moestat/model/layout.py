@@ -381,13 +381,14 @@ class ParameterLayout:
         )
         first = self.first_expert_channel
         axes = [c < first for c in range(len(self.channels))]
-        unread = self._coefficients([gate if of_gate else expert for of_gate in axes])
+        unread = {*self._coefficients([gate if of_gate else expert for of_gate in axes]).tolist()}
         for i, inputs in enumerate(self.own_inputs or ()):
             unread_inputs = tuple(sorted(everything - set(inputs)))
             more = self._coefficients([() if of_gate else unread_inputs for of_gate in axes], [i])
-            unread = np.union1d(unread, more)
-        unread = np.concatenate([unread, self._unread_features])
-        return np.setdiff1d(unread, self.offset_positions)
+            unread.update(more.tolist())
+        unread.update(self._unread_features.tolist())
+        unread.difference_update(self.offset_positions.tolist())
+        return np.array(sorted(unread), dtype=np.int64)
 
     @property
     def _unread_features(self) -> IntArray:

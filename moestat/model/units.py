@@ -118,14 +118,13 @@ class Coordinates:
         """The features ``phi = (1, z, products)`` as a matrix times those of x."""
         centre, scale = self.units.centre, self.units.scale
         d = centre.size
-        rows, columns = np.triu_indices(d)
         products = any(channel.products is not None for channel in self.family.channels)
-        n_features = 1 + d + (rows.size if products else 0)
-        matrix = np.eye(n_features)
+        matrix = np.eye(1 + d + (d * (d + 1) // 2 if products else 0))
         at = np.arange(1, d + 1)
         matrix[at, at] = 1.0 / scale
         matrix[at, 0] = -centre / scale
         if products:
+            rows, columns = np.triu_indices(d)
             factor = np.where(rows == columns, 1.0, np.sqrt(2.0)) / (scale[rows] * scale[columns])
             at = 1 + d + np.arange(rows.size)
             matrix[at, at] = 1.0 / (scale[rows] * scale[columns])

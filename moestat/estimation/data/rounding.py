@@ -77,7 +77,7 @@ def _divisor(values: FloatArray) -> tuple[float, float]:
     size = max(abs(float(values[0])), abs(float(values[-1])))
     for epsilon in (np.finfo(np.float64).eps, np.finfo(np.float32).eps):
         error = ROUNDING.errors * float(epsilon) * size
-        apart = values[np.diff(values, prepend=-np.inf) > error]
+        apart = values[np.append(True, np.diff(values) > error)]
         away = apart - apart[0]
         if away.size < 2:
             return 0.0, 0.0

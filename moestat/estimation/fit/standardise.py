@@ -97,7 +97,6 @@ def _default_box(family: Family, data: Rows, units: DataUnits) -> dict[str, tupl
     levels = np.where(linked, 0.0, units.level)[family.response_of]
     widths = np.where(linked, 1.0, units.unit)[family.response_of]
     steepness = 1.0 / units.scale
-    rows, columns = np.triu_indices(units.scale.size)
     reach = 1.0 + float(np.sum(np.abs(units.centre) / units.scale))
     powers = {**family.expert.units.powers, **family.likelihood.units.powers}
     box: dict[str, tuple[Any, Any]] = {}
@@ -137,6 +136,7 @@ def _default_box(family: Family, data: Rows, units: DataUnits) -> dict[str, tupl
             box[channel.slope] = (low * size * steepness, high * size * steepness)
         if channel.products is not None:
             low, high = family.box[channel.products]
+            rows, columns = np.triu_indices(units.scale.size)
             steep = size * steepness[rows] * steepness[columns]
             box[channel.products] = (low * steep, high * steep)
     return box

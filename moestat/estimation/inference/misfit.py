@@ -198,9 +198,10 @@ def _is_table_of_counts(rows: Data, family: Family) -> bool:
     Other weights, such as those of a survey, are not numbers of independent rows.
     """
     used = rows.weight > 0.0
-    weight, X = rows.weight[used], rows.X[used][:, list(family.read)]
+    weight = rows.weight[used]
     if np.any(weight != np.round(weight)) or not np.any(weight > 1.0):
         return False
+    X = rows.X[used][:, list(family.read)]
     n_inputs = np.unique(_row_codes(X)).size
     return 2 * n_inputs <= weight.size == len(np.unique(np.column_stack([X, rows.y[used]]), axis=0))
 
