@@ -230,6 +230,31 @@ def test_latex_of_a_name_with_special_characters(summaries):
     assert "dagger" not in text
 
 
+def test_latex_rows_of_every_panel_stand_under_the_same_heads(summaries):
+    """A panel whose curves have nothing to say in a column leaves the column there."""
+    steady, stuck = summaries["steady"], summaries["stuck | k = 3"]
+    evidence = dataclasses.replace(steady.evidence, missed=0.25, with_several=4, agreeing=3)
+    both = [
+        dataclasses.replace(stuck, atoms={2: steady.atoms[1]}),
+        dataclasses.replace(steady, errors=np.ones(3), evidence=evidence),
+    ]
+    lines = latex_table(both).split("\n")
+    head, *rows = (line.removesuffix(" \\\\").split(" & ") for line in lines if " & " in line)
+    assert len(set(head)) == len(head)
+    assert head[-5:] == [
+        "regression error",
+        "starts agree",
+        "half agree",
+        "miss the maximum",
+        "without doubt",
+    ]
+    by_curve = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    assert by_curve["steady"]["half agree"] == "75\\%"
+    (other,) = by_curve.keys() - {"steady"}
+    assert by_curve[other]["cells of 1"] == "--"
+    assert by_curve[other]["cells of 2"] == by_curve["steady"]["cells of 1"]
+
+
 def test_regression_errors_have_columns_and_axes_of_their_own(fill, tmp_path):
     with open_store(fill(regression)) as store:
         summaries = summarise(store)

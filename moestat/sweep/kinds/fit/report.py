@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
@@ -25,8 +26,8 @@ Regression error: slope of the distance of the fitted regression function to the
 of the same fits. Starts agree: share of the fits whose starts all end within 0.01 units of
 log-likelihood of the best; below 100% these are local least-squares estimates."""
 _MAXIMUM_NOTE = """\
-Over-specified fits look for the highest maximum in the box. Starts agree: share of the fits of
-which at least half of the runs reached the best log-likelihood to within 0.01. Miss the maximum:
+Over-specified fits look for the highest maximum in the box. Half agree: share of the fits of which
+at least half of the runs reached the best log-likelihood to within 0.01. Miss the maximum:
 estimated share of the fits with a higher maximum somewhere else, from the heights that their runs
 came to. Without doubt: the slope without the fits of which fewer than half of the runs agree; those
 whose maximum is easy to find are no random choice, so that the two slopes may differ.
@@ -106,7 +107,8 @@ def markdown_report(
 
 def latex_table(summaries: Sequence[CurveSummary]) -> str:
     """The main table of a report in LaTeX, panel by panel, for a document that loads booktabs."""
-    head, *_ = _main_rows(summaries)
+    columns = _main_columns(summaries)
+    head, *_ = _main_rows(summaries, columns)
     lines = [
         "% Needs \\usepackage{booktabs}.  Intervals: 95%, HC3 covariance, t quantiles.",
         f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}",
@@ -118,7 +120,7 @@ def latex_table(summaries: Sequence[CurveSummary]) -> str:
         if name:
             title = _tex(f"Panel {panel_label(name)}")
             lines.append(f"\\multicolumn{{{len(head)}}}{{l}}{{{title}}} \\\\")
-        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves)[1:]]
+        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in _main_rows(curves, columns)[1:]]
     lines.append("\\bottomrule")
     if not all(summary.curve.require_certificate for summary in summaries):
         note = _tex(f"{_DAGGER} {_REPLAY}")
@@ -187,7 +189,8 @@ def _is_regression(summary: CurveSummary) -> bool:
     return summary.errors.size > 0
 
 
-_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
+_Columns: TypeAlias = dict[str, Callable[[CurveSummary], str]]
+_COLUMNS: _Columns = {
     "curve": lambda summary: (
         summary.curve.name + ("" if summary.curve.require_certificate else f" {_DAGGER}")
     ),
@@ -200,7 +203,7 @@ _COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
     "failed": lambda summary: str(summary.failed),
     "empty cells": lambda summary: share(summary.with_empty_cells, summary.done),
 }
-_REGRESSION_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
+_REGRESSION_COLUMNS: _Columns = {
     "regression error": lambda summary: (
         "none" if summary.regression_error is None else measured(summary.regression_error)
     ),
@@ -208,8 +211,8 @@ _REGRESSION_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
         summary.evidence.unanimous, summary.evidence.with_several
     ),
 }
-_MAXIMUM_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
-    "starts agree": lambda summary: share(summary.evidence.agreeing, summary.evidence.with_several),
+_MAXIMUM_COLUMNS: _Columns = {
+    "half agree": lambda summary: share(summary.evidence.agreeing, summary.evidence.with_several),
     "miss the maximum": lambda summary: (
         _DASH if summary.evidence.missed is None else f"{summary.evidence.missed:.0%}"
     ),
@@ -217,19 +220,22 @@ _MAXIMUM_COLUMNS: dict[str, Callable[[CurveSummary], str]] = {
 }
 
 
-def _main_rows(summaries: Sequence[CurveSummary]) -> list[list[str]]:
-    """The main table as plain text, its head first."""
+def _main_columns(summaries: Sequence[CurveSummary]) -> _Columns:
+    """The columns that some of the curves have something to say in."""
     regression = any(map(_is_regression, summaries))
     columns = _COLUMNS | _size_columns(summaries) | (_REGRESSION_COLUMNS if regression else {})
     if any(summary.evidence.missed is not None for summary in summaries):
         columns |= _MAXIMUM_COLUMNS
+    return columns
+
+
+def _main_rows(summaries: Sequence[CurveSummary], columns: _Columns) -> list[list[str]]:
+    """The main table as plain text, its head first."""
     rows = [[cell(summary) for cell in columns.values()] for summary in summaries]
     return [list(columns), *rows]
 
 
-def _size_columns(
-    summaries: Sequence[CurveSummary],
-) -> dict[str, Callable[[CurveSummary], str]]:
+def _size_columns(summaries: Sequence[CurveSummary]) -> _Columns:
     """One column for each number of fitted atoms that some curve has in a Voronoi cell."""
 
     def column(size: int) -> Callable[[CurveSummary], str]:
@@ -241,7 +247,7 @@ def _size_columns(
 
 def _main_table(summaries: Sequence[CurveSummary], needed: Mapping[str, str]) -> str:
     """The main table with the sample size that a curve's truth needs beside its slope."""
-    head, *rows = _main_rows(summaries)
+    head, *rows = _main_rows(summaries, _main_columns(summaries))
     after = head.index("measured") + 1
     sizes = [_NEEDED, *(needed[summary.curve.truth] for summary in summaries)]
     table = [
