@@ -34,6 +34,19 @@ def markdown_text(text: str) -> str:
     return _TAG.sub("&lt;", text).replace("|", "\\|")
 
 
+def markdown_code(text: str) -> str:
+    """A name as code on a Markdown page, whatever backquotes are in it.
+
+    Examples
+    --------
+    >>> print(markdown_code("lines"), markdown_code("the `first`"))
+    `lines` `` the `first` ``
+    """
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence, gap = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{gap}{text}{gap}{fence}"
+
+
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown, of plain text.
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from moestat.metrics.information import information_spectrum
 from moestat.model.designs import Design
 from moestat.rates.rate import RateResult
-from moestat.sweep.escape import markdown_table, markdown_text, panel_label
+from moestat.sweep.escape import markdown_code, markdown_table, markdown_text, panel_label
 from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent
 from moestat.sweep.kinds.fit.box import box_of
 from moestat.sweep.kinds.fit.evidence import Spread
@@ -262,8 +262,9 @@ def _curve_parts(store: Store, summary: CurveSummary) -> list[str]:
     truth = spec.truths[curve.truth]
     setting = (
         f"{curve.n_experts} experts fitted to the {truth.family.n_experts} of truth"
-        f" `{curve.truth}` ({truth.family.gate.name} gate); loss {loss_label(curve.loss)};"
-        f" solver {_options(curve.solver)}; starts {_options(curve.starts)}."
+        f" {markdown_code(curve.truth)} ({truth.family.gate.name} gate);"
+        f" loss {loss_label(curve.loss)}; solver {_options(curve.solver)};"
+        f" starts {_options(curve.starts)}."
     )
     if set(curve.starts) <= {"truth", "measure", "noise", "decay"}:
         setting += " Estimates are maxima near the truth, of local theory."
