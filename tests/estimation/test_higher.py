@@ -12,7 +12,7 @@ import pytest
 
 import moestat
 from moestat.base.warnings import DisagreementWarning, MoEWarning
-from moestat.estimation.rules import DOUBT, HIGHER
+from moestat.estimation.rules import DOUBT, HIGHER, MODES
 from moestat.estimation.search.agreement import Agreement, Moves
 from moestat.estimation.search.higher import (
     SearchRecord,
@@ -20,6 +20,8 @@ from moestat.estimation.search.higher import (
     expected_distinct,
     probability_of_higher,
 )
+from moestat.estimation.search.modes import ModeRecord
+from moestat.estimation.search.runs import RunEnd
 from moestat.estimation.starts import RandomStarts
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +76,29 @@ def test_searches_that_find_nothing_higher_do_not_make_it_more_probable():
     assert probability_of_higher(searched, 3, 2, 2) == alone
     higher = SearchRecord(pool, [0.0, 1.0])
     assert probability_of_higher(higher, 3, 1, 2) > alone
+
+
+def test_neighbours_that_come_back_make_a_higher_mode_less_probable():
+    """And those that end elsewhere more probable; of a new best mode none has been run."""
+
+    def ends(*heights):
+        return [RunEnd(np.zeros(1), height) for height in heights]
+
+    back, away = ModeRecord(), ModeRecord()
+    for record, height in ((back, 0.0), (away, -1.0)):
+        assert record.probability == 1.0
+        record.add(ends(*[0.0] * 12))
+        record.add(ends(*[height] * 4), are_starts=False)
+    assert back.probability <= MODES.risk < away.probability
+    assert (back.best.starts, back.best.runs, back.neighbours) == (12, 16, 4)
+    more = [away.probability]
+    for _ in range(3):
+        away.add(ends(-1.0, -2.0), are_starts=False)
+        more.append(away.probability)
+    assert more == sorted(more)
+    away.add(ends(1.0, 0.0), are_starts=False)
+    assert (away.best.starts, away.best.runs, away.neighbours) == (0, 1, 0)
+    assert away.probability > more[-1]
 
 
 @ignored
@@ -174,6 +199,9 @@ def test_a_fit_warns_by_its_probability():
 
 
 def test_coefficients_are_those_of_the_benchmark():
+    page = (ROOT / "benchmarks" / "results" / "modes.md").read_text()
+    (line,) = re.findall(r"^Coefficients of .*?: (.*?)\. Brier", page, re.MULTILINE)
+    assert MODES.coefficients == tuple(float(b) for b in line.split(", "))
     page = (ROOT / "benchmarks" / "results" / "calibration.md").read_text()
     lines = re.findall(r"^Coefficients \(.*?\): (.*?)\. Brier", page, re.MULTILINE)
     for used, line in zip((HIGHER.coefficients, HIGHER.modes), lines, strict=True):

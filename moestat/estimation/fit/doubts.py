@@ -24,7 +24,7 @@ from moestat.estimation.fit.components import factor_places, undetermined_compon
 from moestat.estimation.fit.fitted import Fitted, objective_of
 from moestat.estimation.fit.identified import Identified, gap_places, related_columns
 from moestat.estimation.fit.standardise import Standardised, data_units
-from moestat.estimation.rules import DOUBT, SAME_HEIGHT
+from moestat.estimation.rules import DOUBT, MODES, SAME_HEIGHT
 from moestat.model.family import Family
 from moestat.solvers.problem import Problem, Rows
 from moestat.solvers.rules import GAIN_LIMIT
@@ -39,7 +39,8 @@ Doubt = tuple[type[MoEWarning], str]
 def doubts(standard: Standardised, result: Fitted, risk: float) -> list[Doubt]:
     """Reasons not to take a fit to data as the maximum of its likelihood.
 
-    A higher maximum is one if it is more probable than `DOUBT.higher`, or than a larger risk.
+    A higher maximum is one if it is more probable than `DOUBT.higher`, or `ModeRules.higher` in a
+    search for modes, or than a larger risk.
     """
     assert result.standard is not None
     certificate, family = result.standard.solution.certificate, standard.problem.family
@@ -87,7 +88,8 @@ def _disagreement(result: Fitted, fewer: str, risk: float) -> list[Doubt]:
     certificate = result.solution.certificate
     runs, chance = certificate.n_starts, certificate.p_higher
     reached = round(certificate.agreement * runs)
-    if runs == 1 or (reached > 1 if chance is None else chance <= max(risk, DOUBT.higher)):
+    accepted = max(risk, MODES.higher if result.is_of_modes else DOUBT.higher)
+    if runs == 1 or (reached > 1 if chance is None else chance <= accepted):
         return []
     agreeing = f"only one of {runs} runs" if reached <= 1 else f"{reached} of {runs} runs"
     what = "there may be a higher one"

@@ -114,10 +114,10 @@ def fit(
         compute the certificate, whose status is "time limit" unless a start that has converged is
         the highest.
     risk : float, optional
-        Probability of a higher mode at which the search stops, .05 by default.  The search
+        Probability of a higher mode at which the search stops, .04 by default.  The search
         continues until the estimated probability, ``certificate.p_higher``, is at most `risk`, and
         at the latest until four batches for each expert are run.  The fit warns if the probability
-        is then larger than .15, or than a larger `risk`.  With 1 it stops after one batch.
+        is then larger than .10, or than a larger `risk`.  With 1 it stops after one batch.
     maximum : {"regular", "highest"}
         "regular" is the maximum of the likelihood to which the highest mode of the posterior
         density under the weak prior leads.  "highest" is the highest maximum that a longer search

@@ -29,6 +29,8 @@ class Mode:
     """Where the first run ended."""
     starts: int = 0
     """Number of starts that reached it."""
+    runs: int = 0
+    """Number of runs that reached it, from starts and from neighbours of the best mode."""
     collapsed: int = 0
     """Number of higher modes that led to an expert that has collapsed, and were left out."""
 

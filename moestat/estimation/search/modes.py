@@ -43,8 +43,8 @@ class ModeRecord:
     """Distinct modes, the highest first."""
     starts: int = 0
     """Number of starts that were run."""
-    rounds: int = 0
-    """Number of rounds of neighbours of the best mode since it was found."""
+    neighbours: int = 0
+    """Number of neighbours of the best mode that were run since it was found."""
     on_all: bool = True
     """Whether the search ran on all rows of the fit."""
 
@@ -57,12 +57,13 @@ class ModeRecord:
     def probability(self) -> float:
         """Estimated probability that a mode exists which is higher than the best one.
 
-        A logistic model of the number of starts that reached the best mode and the number of rounds
-        in which none of its neighbours was higher, fitted by `benchmarks/modes.py`.
+        A logistic model of the number of runs that reached the best mode and of the number of its
+        neighbours of which none was higher, fitted by `benchmarks/modes.py`.  Where few neighbours
+        come back to the mode there are many others.
         """
         if not self.modes:
             return 1.0
-        covariates = 1.0, np.log(self.best.starts + 0.5), np.log1p(self.rounds)
+        covariates = 1.0, np.log(self.best.runs + 0.5), np.log1p(self.neighbours)
         return float(1.0 / (1.0 + np.exp(-np.dot(MODES.coefficients, covariates))))
 
     @property
@@ -74,16 +75,21 @@ class ModeRecord:
         """The `probability`, which does not depend on runs after the search."""
         return self.probability
 
-    def add(self, ends: Sequence[RunEnd], rounds: int = 0) -> None:
-        """Enter the ends of a batch of starts, or of rounds of neighbours of the best mode."""
+    def add(self, ends: Sequence[RunEnd], are_starts: bool = True) -> None:
+        """Enter the ends of a batch of starts, or of neighbours of the best mode."""
         before = self.best.end.height if self.modes else -np.inf
         for end in ends:
             if np.isfinite(end.height):
-                self._enter(end).starts += not rounds
-        self.starts += 0 if rounds else len(ends)
+                mode = self._enter(end)
+                mode.runs += 1
+                mode.starts += are_starts
         self.modes.sort(key=lambda mode: -mode.end.height)
-        is_higher = bool(self.modes) and self.best.end.height > before + SAME_HEIGHT
-        self.rounds = 0 if is_higher else self.rounds + rounds
+        if are_starts:
+            self.starts += len(ends)
+        else:
+            self.neighbours += len(ends)
+        if self.modes and self.best.end.height > before + SAME_HEIGHT:
+            self.neighbours = 0
 
     def _enter(self, end: RunEnd) -> Mode:
         """The mode of this height, which is added if no run has reached it before."""
@@ -202,7 +208,7 @@ class ModeSearch:
                 kinds = (0, 1) if together > 1 else (made % 2,)
                 best = record.best.end.theta
                 neighbours = [self._draw_neighbours(plain, part, best, j, rng) for j in kinds]
-                record.add(climb(np.vstack(neighbours)), rounds=len(kinds))
+                record.add(climb(np.vstack(neighbours)), are_starts=False)
             made += together
             LOG.info("batch %d: probability of a higher mode %.2f", made, record.probability)
             if record.probability <= self.risk or time.monotonic() > deadline or is_late():
@@ -248,7 +254,8 @@ class ModeSearch:
         for mode in record.modes[: SEARCH.returned]:
             (end,) = run_starts(sample, mode.end.theta[None], NEWTON_STEPS)
             if np.isfinite(end.height):
-                refined._enter(end).starts += mode.starts
+                same = refined._enter(end)
+                same.starts, same.runs = same.starts + mode.starts, same.runs + mode.runs
         refined.modes.sort(key=lambda mode: -mode.end.height)
         record.modes = refined.modes or record.modes
 
