@@ -200,8 +200,12 @@ class OfCounts(_ByQuantiles):
                 break
 
     def sf(self, y: float | FloatArray) -> FloatArray:
-        """Probabilities of counts above y."""
-        return 1.0 - self.cdf(y)
+        """Probabilities of counts above y, as sums of them: of 1 less the others rounding stays."""
+        y = np.asarray(y, dtype=np.float64)
+        total = np.zeros(np.broadcast_shapes(y.shape, np.shape(self.means)))
+        for counts, p, _ in self._parts(total.shape):
+            total += np.sum(np.where(counts > y, p, 0.0), axis=0)
+        return np.where(y < self.least, 1.0, np.minimum(total, 1.0))
 
     def ppf(self, q: float | FloatArray) -> FloatArray:
         """The least counts that are not exceeded with probability q."""

@@ -61,3 +61,14 @@ def test_sums_end_for_probabilities_that_do_not_sum_to_one():
     law = OfCounts(lambda y: -5.0 - y, np.ones(2), np.ones(2))
     assert np.all(law.cdf(1e300) < 0.02)
     assert np.all(np.isfinite(law.ppf(0.5)))
+
+
+def test_upper_tails_of_counts_have_their_digits():
+    """One less the distribution function would stay at its rounding, however far the count."""
+    means = np.array([0.3, 4.0, 60.0])
+    scipy_law = stats.poisson(means)
+    law = OfCounts(scipy_law.logpmf, means, np.sqrt(means))
+    far = np.ceil(means + np.array([0.0, 3.0, 8.0])[:, None] * np.sqrt(means))
+    np.testing.assert_allclose(law.sf(far), scipy_law.sf(far), rtol=1e-9)
+    assert np.all(law.sf(1e6) == 0.0)
+    np.testing.assert_array_equal(law.sf(-1.0), 1.0)
