@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from moestat.base.validate import real_in
 from moestat.metrics.losses._loss import BlockTerm, VoronoiLoss
 from moestat.metrics.losses._reference import norm, weighted_sum
 
@@ -57,7 +58,8 @@ def block_exponents(
     left_out : sequence of str
         Blocks that are not compared.
     """
-    powers = {name: float(power) for name, power in over.items()}
+    powers = {name: real_in(f"over: {name}", power) for name, power in over.items()}
+    exact = real_in("exact", exact)
     largest = max(powers.values())
     return VoronoiLoss(
         name="block-exponents",
@@ -70,7 +72,7 @@ def block_exponents(
             )
             for name, power in powers.items()
         ),
-        exact_exponent=float(exact),
+        exact_exponent=exact,
         over_exponent=largest,
         translated=tuple(translated),
         masses=masses,
@@ -78,7 +80,7 @@ def block_exponents(
         source="exponents of one's own, in the form of Pham et al. (2026), eq. (4)",
         options={
             "over": powers,
-            "exact": float(exact),
+            "exact": exact,
             "vectors": list(vectors),
             "summed": list(summed),
             "translated": list(translated),

@@ -164,6 +164,20 @@ class Table:
             raise self.error(key, f"must be a finite number, got {short_text(value)}")
         return float(value)
 
+    def numbers(self, key: str, value: object = REQUIRED) -> Any:
+        """What is under `key`, or a `value` that was taken: numbers, in lists and tables.
+
+        Their shapes are for others to check; here true and false are refused, which numpy takes
+        for 1 and 0.
+        """
+        value = self.take(key) if value is REQUIRED else value
+        flagged = _flagged(value)
+        if flagged is not None:
+            path, item = flagged
+            message = f"must hold numbers, not true or false, got {short_text(item)}"
+            raise self.error(": ".join([key, *path]), message)
+        return value
+
     def flag(self, key: str) -> bool:
         """True or false."""
         value = self.take(key)
@@ -201,3 +215,16 @@ class Table:
 
 def _finite(value: float) -> bool:
     return abs(value) <= sys.float_info.max  # of integers, too, which math.isfinite cannot take
+
+
+def _flagged(value: object) -> tuple[list[str], object] | None:
+    """The first item that holds true or false, with its keys in the tables around it."""
+    if is_mapping(value):
+        for key, item in value.items():
+            if (flagged := _flagged(item)) is not None:
+                return [str(key), *flagged[0]], flagged[1]
+    elif is_sequence(value):
+        for item in value:
+            if (flagged := _flagged(item)) is not None:
+                return flagged if flagged[0] else ([], value)
+    return ([], value) if isinstance(value, bool) else None

@@ -127,9 +127,9 @@ def read_truth(name: str, values: object) -> Truth:
     options = table.read(key for key in TRUTH if key.name not in skipped)
     table.build("gate", configured, GATES, options["gate"])
     table.build("expert", configured, EXPERTS, options["expert"])
-    bounds = options.pop("bounds")
+    bounds = table.numbers("bounds", options.pop("bounds"))
     model = table.build("bounds", lambda: family(likelihood, **options, bounds=bounds))
-    blocks = {block: table.take(block) for block in model.blocks}
+    blocks = {block: table.numbers(block) for block in model.blocks}
     noise = table.number("noise") if model.is_regression else None
     table.finish()
     one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)
@@ -271,6 +271,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
         raise table.error(
             "solver", f"{solver.name!r} does not fit likelihood {fitted.likelihood.name!r}"
         )
+    table.numbers("starts", curve.starts)
     table.build("starts", spec.start_rules, curve)
     table.build("design", check_size, spec.design, spec.sizes_of(curve)[-1], fitted)
     n_free, least_n = fitted.n_free_params, spec.sizes_of(curve)[0]
