@@ -122,7 +122,12 @@ def read_truth(name: str, values: object) -> Truth:
     """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
     table = Table(values, f"truth {name!r}")
     likelihood = table.text("likelihood", "multinomial")
-    discrete = table.build("likelihood", LIKELIHOODS.__getitem__, likelihood).support is not None
+    law = table.build("likelihood", LIKELIHOODS.__getitem__, likelihood)
+    if law.parts:
+        raise table.error(
+            "likelihood", f"{law.name!r} has {len(law.parts)} responses, and sweeps are of one"
+        )
+    discrete = law.support is not None
     skipped = {"noise"} if discrete else {"noise", "n_classes"}
     options = table.read(key for key in TRUTH if key.name not in skipped)
     table.build("gate", configured, GATES, options["gate"])

@@ -33,6 +33,7 @@ class Procedure:
     item: str = "fit"  # what stands in for the items where there is none
     searches: bool = False  # whether it searches for other maxima, from starts
     of_means: bool = False  # whether it is of conditional means
+    least_inputs: int = 1  # the fewest inputs that it takes
 
     def check(self, name: str, trial: Trial) -> None:
         """Raise unless the procedure, called `name`, can judge cells of the trial."""
@@ -44,6 +45,12 @@ class Procedure:
             raise ValueError(
                 f"procedures: {name!r} judges intervals of means, which the likelihood"
                 f" {trial.family.likelihood.name!r} does not have"
+            )
+
+        if trial.family.n_features < self.least_inputs:
+            raise ValueError(
+                f"procedures: {name!r} needs a truth with n_features >= {self.least_inputs}, got"
+                f" {trial.family.n_features}"
             )
 
     def judge(self, observed: Observed) -> Outcomes:
@@ -231,7 +238,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         _bootstrap,
         lambda _: [f"bootstrap {k}, {m}" for k, methods in _RESAMPLED.items() for m in methods],
     ),
-    "nested": Procedure(0.05, _nested, lambda _: _NESTED, "last input"),
+    "nested": Procedure(0.05, _nested, lambda _: _NESTED, "last input", least_inputs=2),
     "order": Procedure(0.05, _order, lambda _: _ORDER, "one more expert", searches=True),
     "selection": Procedure(None, _selection, lambda _: (), searches=True),
 }
