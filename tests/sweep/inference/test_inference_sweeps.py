@@ -80,6 +80,12 @@ def test_a_sweep_runs_and_reports(tmp_path):
     assert found.mean == pytest.approx(np.mean([list(items.values()) for items in own]))
     assert ("wald", "Wald, cluster") in second.shares
     assert inference_table("t", [first, second], details=True).row_count == 2 * (6 + 7)
+    # A caption explains the columns of its table alone.
+    for details in (False, True):
+        table = inference_table("t", [first, second], details=details)
+        names = {column.header for column in table.columns}
+        for name in ("lowest", "highest"):
+            assert (name in str(table.caption)) == (name in names) == details
     text = paths[0].read_text()
     assert "in band" in text
     # A curve's reading stands before its table.

@@ -27,10 +27,11 @@ _BAND = {0.95: (0.93, 0.97), 0.05: (0.03, 0.07)}
 _FOOT = "Bars: 95% intervals over replicates (Wilson); curves stand slightly apart"
 _NOMINAL = "; line and band: nominal share and what counts as nominal"
 
-_NOTE = (
-    "share and its 95% interval over replicates (Wilson); the share of an interval is"
-    " over all parameters or places, then those of the worst and the best; missing: no certified"
-    " fit or no standard error"
+_WORST = ", then those of the worst and the best"
+_MISSING = "; missing: no certified fit or no standard error"
+_SHARE = (
+    "share and its 95% interval over replicates (Wilson); the share of an interval is over all"
+    " parameters or places"
 )
 
 
@@ -144,7 +145,7 @@ def inference_table(
     for summary in summaries:
         for row in _rows(summary):
             table.add_row(summary.curve.name, *(row[at] for at in columns))
-    table.caption = _NOTE
+    table.caption = _SHARE + ("; lowest and highest: those of one of them" * details) + _MISSING
     return table
 
 
@@ -205,7 +206,7 @@ def inference_page(
     spec = spec_of(store, InferenceSpec)
     planned = f"{spec.replicates} data sets per curve and place"
     band = "In band: 93 to 97% for a nominal coverage of 95%, 3 to 7% for a test of level 5%"
-    parts = page_head(spec, summaries, planned, f"{_NOTE}.  {band}", figure)
+    parts = page_head(spec, summaries, planned, f"{_SHARE}{_WORST}{_MISSING}.  {band}", figure)
     head = ("what", spec.axis, "runs", "share", "worst", "best", "missing", "in band")
     for summary in summaries:
         parts += [f"## {markdown_text(summary.curve.name)}", *remarks(summary)]
