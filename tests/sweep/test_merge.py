@@ -80,6 +80,7 @@ def test_stores_of_different_specs_are_refused(make, text, tmp_path):
     other = make("other", of=parse_spec(text.replace("seed = 7", "seed = 8")))
     with pytest.raises(SweepError, match=r"belong to different specs"):
         merge(tmp_path / "all.sqlite", [make("one"), other])
+    assert not (tmp_path / "all.sqlite").exists()
 
 
 def test_stores_that_are_not_there_are_named(make, tmp_path):
