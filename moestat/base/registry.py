@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, signature
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from moestat.base.validate import did_you_mean, short
+from moestat.base.validate import did_you_mean, short, unknown
 from moestat.base.warnings import PluginWarning, warn_caller
 
 
@@ -127,8 +127,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 self._read_plugins()
             return self._members[name if name in self._members else self._named_here(name)]
         except (KeyError, TypeError):
-            known = ", ".join(map(repr, self)) + did_you_mean(name, self, self.aliases)
-            raise UnknownNameError(f"unknown {self.kind} {short(name)}; known: {known}") from None
+            raise UnknownNameError(unknown(self.kind, name, self, self.aliases)) from None
 
     def _named_here(self, name: Any) -> Any:
         """The name of a member that another package calls `name`; `name` if there is none."""
@@ -158,13 +157,14 @@ def _call(kind: str, name: str, make: Callable[..., R] | None, options: Mapping[
     parameters: dict[str, Parameter] = {} if make is None else {**signature(make).parameters}
     parameters.pop("name", None)
     whatever = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    unknown = [] if whatever else sorted(map(str, {*options} - {*parameters}))
+    others = [] if whatever else sorted(map(str, {*options} - {*parameters}))
     needed = [key for key, each in parameters.items() if each.default is each.empty]
-    missing = [] if whatever or unknown else [key for key in needed if key not in options]
-    what = f"does not take these options: {_listed(unknown or sorted(map(str, options)))}"
+    missing = [] if whatever or others else [key for key in needed if key not in options]
+    what = f"does not take these options: {_listed(others or sorted(map(str, options)))}"
     what = f"needs {_listed(missing)}" if missing else what
     refusal = f"{kind} {name!r} {what}; it takes {_listed([*parameters])}"
-    if make is None or unknown or missing:
+    refusal += next(filter(None, (did_you_mean(each, parameters) for each in others)), "")
+    if make is None or others or missing:
         raise ValueError(refusal)
     try:
         return make(**options)

@@ -313,6 +313,21 @@ def did_you_mean(
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
+def unknown(
+    kind: str, given: object, known: Iterable[str], aliases: Mapping[str, str] | None = None
+) -> str:
+    """The message on a name that is none of those that are known.
+
+    Examples
+    --------
+    >>> unknown("truth", "fist", ["first", "second"])
+    "unknown truth 'fist'; known: 'first', 'second'; did you mean 'first'?"
+    """
+    names = list(known)
+    listing = ", ".join(map(repr, names))
+    return f"unknown {kind} {short(given)}; known: {listing}{did_you_mean(given, names, aliases)}"
+
+
 def check_keywords(function: str, given: Mapping[str, object], known: Iterable[str]) -> None:
     """Raise unless all arguments that were given are known to the function of this name."""
     names = list(known)

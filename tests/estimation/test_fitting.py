@@ -184,7 +184,7 @@ def test_starts_around_the_mixing_measure_have_the_true_density(gate, truth):
         ({"truth": 1}, "truth-centred starts need a truth"),
         (
             {"rand": 1},
-            "unknown start rule 'rand'; known: truth, measure, split, cluster, random, noise",
+            "unknown start rule 'rand'; known: 'truth', 'measure', 'split', 'cluster', 'random',",
         ),
         ({}, "at least one start"),
         ({"random": -1}, "starts: random must be an integer >= 0, got -1"),

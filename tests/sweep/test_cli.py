@@ -192,7 +192,9 @@ def test_plot(fill, tmp_path):
         assert invoke("plot", fill(), "--out", tmp_path / "a.svg", *options).exit_code == 0
         assert (tmp_path / "a.svg").stat().st_size > 10_000
     wide = invoke("plot", fill(), "--size", "wide")
-    assert wide.stderr == "error: --size must be one of screen, single, double, got 'wide'\n"
+    assert (
+        wide.stderr == "error: --size: unknown size 'wide'; known: 'screen', 'single', 'double'\n"
+    )
     refused = invoke("plot", fill(), "--out", tmp_path / "figure.gif")
     assert refused.exit_code == 2
     assert "must end in .png, .pdf or .svg, got 'figure.gif'" in refused.stderr
@@ -299,7 +301,7 @@ def test_list_shows_the_shipped_experiments():
 ERRORS = [
     (
         ("run", "nowhere"),
-        "there is neither a spec file 'nowhere' nor a shipped experiment of this name; shipped",
+        "there is neither a spec file 'nowhere' nor a shipped experiment of this name (python",
     ),
     (("run", "quickstart", "--executor", "slurm"), "--executor: unknown executor 'slurm'; known"),
     (("status", "nowhere.sqlite"), "there is no store nowhere.sqlite"),
@@ -477,7 +479,7 @@ def test_compare(fill, tmp_path):
     assert invoke("compare", path, "newton", "em", "--other", path).stdout == result.stdout
     refused = invoke("compare", path, "newton", "gd")
     assert refused.exit_code == 2
-    assert "has no curve 'gd'; it has 'newton', 'em'" in refused.stderr
+    assert "unknown curve 'gd'; known: 'newton', 'em'" in refused.stderr
 
 
 def test_a_store_that_is_not_sound_sets_the_exit_code(fill):

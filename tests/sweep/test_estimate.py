@@ -48,7 +48,7 @@ def test_a_replay_of_a_published_procedure_seeks_no_maximum():
         ('estimate = "highest"', "estimate: must be one of 'maximum', 'near-truth'"),
         ('estimate = "maximum"\nstarts = { random = 2 }', "estimate: is not used where starts"),
         ("starts = { maximum = -1 }", "starts: maximum"),
-        ("starts = { highest = 1 }", "known: truth, .*, maximum"),
+        ("starts = { highest = 1 }", "known: 'truth', .*, 'maximum'"),
     ],
 )
 def test_wrong_words_are_refused(words, said):

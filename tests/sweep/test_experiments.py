@@ -31,7 +31,7 @@ def test_a_checkout_is_looked_at_first(installed):
     assert find_spec("a") == root / "experiments" / "a.toml"
     with pytest.raises(
         SweepError,
-        match=r"neither a spec file 'b' nor a shipped experiment of this name; .*: a$",
+        match=r"nor a shipped experiment of this name \(.* shows the 1 that",
     ):
         find_spec("b")
 
@@ -45,7 +45,7 @@ def test_an_installed_package_carries_its_own(installed):
 def test_a_package_without_any(installed):
     installed("moestat/__init__.py")
     assert shipped() == {}
-    with pytest.raises(SweepError, match=r"shipped experiments: none found"):
+    with pytest.raises(SweepError, match=r"the 0 that are shipped"):
         find_spec("quickstart")
 
 
@@ -56,3 +56,10 @@ def test_a_wheel_takes_the_checkout_s_experiments_where_the_package_looks():
     assert wheel["sources"] == {"experiments": "moestat/_experiments"}
     assert wheel["exclude"] == ["/experiments/**/*.py"]
     assert {path.parent for path in shipped().values()} == {ROOT / "experiments"}
+
+
+def test_misspelt_experiments_are_told_the_nearest_names_alone():
+    with pytest.raises(SweepError) as raised:
+        find_spec("mlmoe_figure.toml")
+    assert "did you mean 'mlmoe_figure1' or 'mlmoe_figure1_softmax_four'? (" in str(raised.value)
+    assert len(str(raised.value)) < 250

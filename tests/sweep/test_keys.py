@@ -68,5 +68,6 @@ def test_the_fields_of_runs_are_those_that_the_reader_takes(kind):
     with pytest.raises(SweepError, match=r"^x: must be one of (.*), got") as raised:
         parse_spec(f'kind = "{kind}"\ntitle = "t"\nseed = 1\nreplicates = 1\nx = "q"')
     fields = re.search(r"one of (.*), got", str(raised.value))[1].split(", ")
-    assert fields == [key.name for key in keys["values"]]
-    assert set(fields) <= {key.name for key in keys[""]} & {key.name for key in keys["curve"]}
+    names = [key.name for key in keys["values"]]
+    assert fields == [*map(repr, names)]
+    assert set(names) <= {key.name for key in keys[""]} & {key.name for key in keys["curve"]}

@@ -219,7 +219,7 @@ def test_score_on_the_command_line(tmp_path, estimates):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"k = 9/n": np.ones(3)}, r"unknown curve 'k = 9'; curves of the spec: 'k = 2', 'k = 3'"),
+        ({"k = 9/n": np.ones(3)}, r"unknown curve 'k = 9'; known: 'k = 2', 'k = 3'"),
         ({"k = 2/n": np.zeros(12)}, r"k = 2/n must be sample sizes"),
         ({"k = 2/b": np.ones(3)}, r"k = 2/b must have 12 rows"),
         ({"k = 2/b": np.ones((12, 5))}, r"k = 2: row 0: "),

@@ -11,7 +11,7 @@ import numpy as np
 
 from moestat.base.door import doors
 from moestat.base.types import FloatArray, IntArray
-from moestat.base.validate import as_floats, positive_int, real_in, short
+from moestat.base.validate import as_floats, positive_int, real_in, unknown
 from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.starts.scale import Scale, into_box
 from moestat.model.family import Family
@@ -106,8 +106,7 @@ def _by_block(key: str, value: float | Mapping[str, float], family: Family) -> F
     spread = np.zeros(family.n_params)
     for name, each in value.items():
         if name not in family.blocks:
-            known = ", ".join(family.blocks)
-            raise ValueError(f"starts: {key}: unknown block {short(name)}; known: {known}")
+            raise ValueError(f"starts: {key}: {unknown('block', name, family.blocks)}")
         spread[family.blocks[name]] = each
     return spread
 

@@ -8,7 +8,7 @@ from typing import Any
 from moestat.base.door import door
 from moestat.base.registry import UnknownNameError
 from moestat.base.types import FloatArray
-from moestat.base.validate import positive_int, short
+from moestat.base.validate import positive_int, unknown
 from moestat.estimation.rules import MOST_FITS
 from moestat.estimation.starts.clusters import ClusterStarts
 from moestat.estimation.starts.given import GivenStarts, MeasureStarts, TruthStarts
@@ -75,9 +75,7 @@ def make_starts(
     known = (*centred, *others, "noise", "decay", "given")
     for key in options:
         if key not in known:
-            raise UnknownNameError(
-                f"unknown start rule {short(key)}; known: {', '.join([*known, *more])}"
-            )
+            raise UnknownNameError(unknown("start rule", key, [*known, *more]))
     counts = {key: options.get(key, 0) for key in (*centred, *others)}
     for key, count in counts.items():
         positive_int(f"starts: {key}", count, 0, MOST_FITS)

@@ -60,12 +60,13 @@ def plot(
     as_json: AsJson = False,
 ) -> None:
     """Draw losses against sample sizes with their fitted rates."""
+    from moestat.base.validate import unknown
     from moestat.rates.style import WIDTHS, style
     from moestat.sweep.kinds.kind import kind_of
     from moestat.sweep.report.writing import write_figures
 
     if size not in WIDTHS:
-        raise SweepError(f"--size must be one of {', '.join(WIDTHS)}, got {size!r}")
+        raise SweepError(f"--size: {unknown('size', size, WIDTHS)}")
     paths = [out] if out else [store.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with reading(store) as opened, style(size, latex_fonts):
         spec = opened.spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import moestat
@@ -34,8 +35,9 @@ def find_spec(name: str) -> Path:
     known = shipped()
     if name in known:
         return known[name]
-    names = ", ".join(known) or "none found"
+    near = get_close_matches(Path(name).stem, known)
+    meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise SweepError(
-        f"there is neither a spec file {name!r} nor a shipped experiment of this name; shipped"
-        f" experiments: {names}"
+        f"there is neither a spec file {name!r} nor a shipped experiment of this name{meant}"
+        f" (python -m moestat.sweep list shows the {len(known)} that are shipped)"
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from moestat.base.door import door
 from moestat.base.types import IntArray
+from moestat.base.validate import did_you_mean
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.protocol import AnySpec, SweepCurve
 
@@ -199,7 +200,9 @@ def find_cell(spec: AnySpec, key: str) -> Cell:
                 if cell_key(curve.name, n, replicate, spec.axis) == key:
                     return make(n, replicate)
     example = cell_key(spec.curves[-1].name, spec.sizes_of(spec.curves[-1])[-1], 0, spec.axis)
-    raise SweepError(f"there is no cell {key!r}; names of cells look like {example!r}")
+    hint = did_you_mean(key.partition(" | ")[0], [curve.name for curve in spec.curves])
+    hint = "" if any(key.startswith(f"{curve.name} | ") for curve in spec.curves) else hint
+    raise SweepError(f"there is no cell {key!r}; names of cells look like {example!r}{hint}")
 
 
 def _maker(spec: AnySpec, curve: SweepCurve) -> Callable[[float, int], Cell]:

@@ -264,7 +264,7 @@ def test_training_that_turns_non_finite_fails_its_cell_with_the_step(tmp_path):
         ("[2, 5]", "[2.5, 5]", "n_experts must be an integer >= 1, got 2.5"),
         ("[2, 5]", "[5, 2]", "values: n_experts: must hold increasing values"),
         ("[2, 5]", "[2]", "values: router_rate: must hold as many values as n_experts, 1, got 2"),
-        ('x = "n_experts"', 'x = "experts"', "x: must be one of n, n_test,"),
+        ('x = "n_experts"', 'x = "experts"', "x: must be one of 'n', 'n_test',"),
         ('expert = "mlp"', 'expert = "mpl"', "unknown expert 'mpl'; known: 'mlp', 'cnn'"),
         ('expert = "mlp"', "n_expert = 4", "curve 'MLP': unknown key 'n_expert' (did you mean"),
         ('expert = "mlp"', "n_experts = 4", "curve 'MLP': n_experts: is given by [values], too"),

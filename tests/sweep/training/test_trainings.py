@@ -47,7 +47,7 @@ def test_methods_share_data_and_starts():
         ("n_steps = 4", "n_steps = 0", "n_steps must be an integer >= 1, got 0"),
         ("rate = 0.5", "rate = 2", "curve 'v2', choice = 1: rate must be a number in [0, 1], got"),
         ("n_hidden = 2", "n_hiden = 2", "unknown key 'n_hiden'"),
-        ('x = "choice"', 'x = "chosen"', "x: must be one of task, method"),
+        ('x = "choice"', 'x = "chosen"', "x: must be one of 'task', 'method'"),
     ],
 )
 def test_bad_specs_are_refused_in_one_line(old, new, message):
@@ -159,5 +159,7 @@ def test_a_task_of_the_user_is_trained_by_its_name(tmp_path, monkeypatch):
     run = make_settings({"task": "sines", "method": "compete-v2", "n_steps": 60, "rate": 0.3})
     curve = run_training(run, 0, 1).curves["loss"]
     assert curve[-1] < 0.5 * curve[0]
-    with pytest.raises(ValueError, match=r"task must be one of clusters, .*, sines, got 'sinus'"):
+    with pytest.raises(
+        ValueError, match=r"task must be one of 'clusters', .*, 'sines', got 'sinus'; did"
+    ):
         make_settings({"task": "sinus", "method": "smoe", "n_steps": 1})

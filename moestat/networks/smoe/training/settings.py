@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from moestat.base.door import door, doors
-from moestat.base.validate import positive_int, real_in, short
+from moestat.base.validate import one_of, positive_int, real_in
 from moestat.networks.smoe.training.names import TASKS
 
 __all__ = ["CHOICES", "Settings", "make_settings"]
@@ -167,11 +167,7 @@ def make_settings(given: Mapping[str, object]) -> Settings:
 
 def _check_field(name: str, value: object) -> Any:
     if name in CHOICES:
-        if not isinstance(value, str) or value not in CHOICES[name]:
-            raise ValueError(
-                f"{name} must be one of {', '.join(CHOICES[name])}, got {short(value)}"
-            )
-        return value
+        return one_of(name, value, CHOICES[name])
     if name in _SHARES:
         return real_in(name, value, 0.0, 1.0)
     if name in _WEIGHTS:

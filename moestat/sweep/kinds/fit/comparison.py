@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moestat.base.door import door
+from moestat.base.validate import unknown
 from moestat.rates.comparisons import RateDifference, compare_rates
 from moestat.sweep.errors import SweepError
 from moestat.sweep.kinds.fit.replication import entering_cells
@@ -54,9 +55,9 @@ def compare_curves(store: Store, curve: str, other_store: Store, other: str) -> 
 def _by_data(store: Store, name: str) -> dict[int, tuple[float, float]]:
     """Sample size and loss of the estimates that enter a curve's rate, by their data's seed."""
     spec = as_fits(store.spec, f"the store {store.path} has no rates to compare")
-    if name not in [curve.name for curve in spec.curves]:
-        known = ", ".join(repr(curve.name) for curve in spec.curves)
-        raise SweepError(f"the store {store.path} has no curve {name!r}; it has {known}")
+    curves = [curve.name for curve in spec.curves]
+    if name not in curves:
+        raise SweepError(f"the store {store.path}: {unknown('curve', name, curves)}")
     curve = spec.curve(name)
     used, stamp = entering_cells(curve, store.cells(name)), spec.stamp(curve)
     places = zip(used.n.tolist(), used.replicate.tolist(), used.loss.tolist(), strict=True)

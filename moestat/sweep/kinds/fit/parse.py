@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured
+from moestat.base.validate import did_you_mean, is_sequence, one_of, unknown
 from moestat.estimation.search.maximum import MaximumStarts
 from moestat.metrics.distances import DISTANCES
 from moestat.metrics.losses import make_loss, voronoi_terms
@@ -103,7 +104,10 @@ def _distances(top: Table, values: Mapping[str, Any]) -> tuple[str, ...] | None:
         given.count(name) > (name in DISTANCES) for name in given
     ):
         known = ", ".join(map(repr, DISTANCES))
-        raise top.error("distances", f"must be a list of some of {known}, got {short_text(given)}")
+        others = [name for name in given if name not in DISTANCES] if is_sequence(given) else []
+        hint = did_you_mean(others[0], DISTANCES) if others else ""
+        message = f"must be a list of some of {known}, got {short_text(given)}{hint}"
+        raise top.error("distances", message)
     return tuple(given)
 
 
@@ -176,8 +180,7 @@ def _curve(
     table.label = f"curve {name!r}"
     truth = table.text("truth")
     if truth not in truths:
-        known = ", ".join(map(repr, truths))
-        raise table.error("truth", f"unknown truth {truth!r}; known: {known}")
+        raise table.error("truth", unknown("truth", truth, truths))
     true_family = truths[truth].family
     try:
         loss = table.take("loss")
@@ -206,10 +209,7 @@ def _curve(
 
 def _estimate(table: Table, given: str | None) -> str | None:
     """Which maximum over-specified fits look for."""
-    if given is not None and given not in _STARTS:
-        known = ", ".join(map(repr, _STARTS))
-        raise table.error("estimate", f"must be one of {known}, got {short_text(given)}")
-    return given
+    return given if given is None else table.build("estimate", one_of, "estimate", given, _STARTS)
 
 
 def _alternatives(table: Table, values: Mapping[str, Any]) -> tuple[float, ...] | None:
@@ -238,8 +238,7 @@ def _check_curve(spec: Spec, curve: Curve) -> None:
     """Everything about a curve that needs the rest of the spec."""
     table = Table({}, f"curve {curve.name!r}")
     if curve.target is not None and curve.target not in spec.truths:
-        known = ", ".join(map(repr, spec.truths))
-        raise table.error("target", f"unknown truth {curve.target!r}; known: {known}")
+        raise table.error("target", unknown("truth", curve.target, spec.truths))
     if curve.gate is not None:
         table.build("gate", configured, GATES, curve.gate)
     fitted = table.build("gate", spec.fitted_family, curve)

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
+from moestat.base.validate import unknown
 from moestat.metrics.losses import make_loss, voronoi_terms
 from moestat.model.family import Family
 from moestat.model.measure import MixingMeasure
@@ -73,8 +74,8 @@ def score(spec: AnySpec, path: str | Path) -> list[Scores]:
         arrays = {n if n.startswith(f"{only}/") else f"{only}/{n}": a for n, a in arrays.items()}
     names = {name.rpartition("/")[0] for name in arrays}
     for name in sorted(names - {curve.name for curve in spec.curves}):
-        known = ", ".join(repr(curve.name) for curve in spec.curves)
-        raise SweepError(f"{path}: unknown curve {name!r}; curves of the spec: {known}")
+        curves = [curve.name for curve in spec.curves]
+        raise SweepError(f"{path}: {unknown('curve', name, curves)}")
     return [
         _score_curve(spec, curve, arrays, str(path)) for curve in spec.curves if curve.name in names
     ]

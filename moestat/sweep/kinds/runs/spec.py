@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from moestat.base.validate import short
+from moestat.base.validate import one_of
 from moestat.sweep.errors import SweepError
 from moestat.sweep.spec.identity import canonical_json
 from moestat.sweep.spec.keys import HEAD, Key, Keys
@@ -138,9 +138,7 @@ def parse_runs(top: Table, text: str, keys: Sequence[Key], build: Callable[..., 
     """
     head = top.read(HEAD)
     axis = top.text("x")
-    if axis not in [key.name for key in keys]:
-        known = ", ".join(key.name for key in keys)
-        raise top.error("x", f"must be one of {known}, got {short(axis)}")
+    top.build("x", one_of, "x", axis, [key.name for key in keys])
     values = _values(Table(top.table("values"), "values"), axis, keys)
     shared = _fields(top, values, keys)
     given = top.take("curve")
