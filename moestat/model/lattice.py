@@ -45,7 +45,12 @@ _SMALL, _DEEPEST = 9, 50
 
 
 def check_nodes(design: Lattice, family: Family) -> None:
-    """Refuse a lattice whose tables have fewer free points than the family has parameters."""
+    """Refuse a lattice that has no law of the responses, or fewer free points than parameters."""
+    if family.likelihood.law is not None or family.likelihood.parts:
+        raise ValueError(
+            f"design: a lattice is for classes and normal responses, got likelihood"
+            f" {family.likelihood.name!r}"
+        )
     n_nodes = design.quadrature(family.n_features)[1].size
     if family.is_regression and n_nodes < family.n_free_params:
         raise ValueError(
@@ -87,11 +92,6 @@ def lattice_law(
 ) -> tuple[FloatArray, FloatArray | IntArray, FloatArray]:
     """The law of one sample: inputs (d, m), encoded responses and probabilities (m,) of points."""
     check_nodes(design, family)
-    if family.likelihood.law is not None or family.likelihood.parts:
-        raise ValueError(
-            f"design: a lattice is for classes and normal responses, got likelihood"
-            f" {family.likelihood.name!r}"
-        )
     nodes, weight = design.quadrature(family.n_features)
     if family.likelihood.support is not None:
         classes = family.likelihood.support(family.n_classes)

@@ -6,6 +6,7 @@ import pytest
 import moestat
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
+from moestat.sweep.kinds.fit.cell import data_of
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.spec.template import _toml
 
@@ -112,3 +113,16 @@ def test_every_procedure_judges_a_cell_or_is_refused(name, procedure):
     reason = refused.get((name, procedure))
     assert said == "" if reason is None else said.startswith("refused: ")
     assert (reason or "") in said
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_a_lattice_of_every_likelihood_has_a_sample_or_is_refused(name):
+    family = moestat.family(name, gate="softmax")
+    text = fits(family).replace("n = [400]", 'n = [400]\ndesign = { law = "lattice" }')
+    if family.likelihood.law is not None or family.likelihood.parts:
+        with pytest.raises(SweepError, match=r"a lattice is for classes|has 2 responses"):
+            parse_spec(text)
+        return
+    spec = parse_spec(text)
+    (cell,) = plan_cells(spec)
+    assert data_of(spec, cell)[2].sum() == 400
