@@ -167,6 +167,35 @@ def test_estimates_near_the_truth_and_replays_have_no_second_pass(tmp_path, word
         assert len(cells_in_doubt(as_fits(spec), opened)) == waiting
 
 
+def test_a_second_pass_that_was_interrupted_goes_on_unasked(tmp_path):
+    """It lowers the estimated share of missed maxima by which the curve had it."""
+
+    def first(text, cell, **more):
+        record = exact_rate(text, cell)
+        if cell.curve == "exact":
+            return record
+        evidence = {"n_starts": 17, "agreement": 0.1, "p_higher": 0.9, **more}
+        return dataclasses.replace(record, certificate={**record.certificate, **evidence})
+
+    def second(text, cell):
+        passed = {"gain": 0.0, "first_loss": 1.0}
+        return first(text, cell, n_starts=60, p_higher=0.05, second_pass=passed)
+
+    spec = parse_spec(SIZES)
+    with create_store(tmp_path / "over.sqlite", spec) as opened:
+        list(
+            run_cells(
+                spec, opened, open_cells(spec, opened), executor="serial", cell_function=first
+            )
+        )
+        waiting = cells_in_doubt(as_fits(spec), opened, only_automatic=True)
+        assert len(waiting) == 6
+        options = {"executor": "serial", "cell_function": second, "accept": lambda record: True}
+        list(run_cells(spec, opened, waiting[:4], **options))
+        left = cells_in_doubt(as_fits(spec), opened, only_automatic=True)
+        assert [cell.key for cell in left] == [cell.key for cell in waiting][4:]
+
+
 def test_a_second_pass_takes_an_estimate_s_place_only_if_it_is_higher():
     spec = parse_spec(SIZES)
     gains = []

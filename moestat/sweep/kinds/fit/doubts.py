@@ -22,7 +22,7 @@ from moestat.sweep.store.store import Store
 
 AUTOMATIC = 0.5
 """Estimated share of missed maxima above which a curve has a second pass unasked: more than half of
-its points are then not what the theorem speaks of."""
+its points are then lower than the maximum."""
 
 
 def evidence_columns(store: Store, curve: str) -> tuple[Cells, Mapping[str, FloatArray]]:
@@ -57,16 +57,18 @@ def cells_in_doubt(spec: Spec, store: Store, only_automatic: bool = False) -> Pl
     """Cells in doubt that have had no second pass, the largest sample sizes first.
 
     `only_automatic` takes curves that more than `AUTOMATIC` of the fits are estimated to miss the
-    maximum of.
+    maximum of, and curves whose second pass has begun: it lowers the estimate, so that the rest of
+    an interrupted one would be left out.
     """
     settled: dict[tuple[str, float], NDArray[np.int64]] = {}
     shares = missed(spec, store) if only_automatic else {}
     for curve in spec.curves:
         done, columns = evidence_columns(store, curve.name)
-        chosen = in_doubt(columns) & np.isnan(columns["second_pass.gain"])
+        first = np.isnan(columns["second_pass.gain"])
+        chosen = in_doubt(columns) & first
         if not seeks_maximum(spec, curve):
             chosen[:] = False
-        if only_automatic and shares.get(curve.name, 0.0) <= AUTOMATIC:
+        if only_automatic and first.all() and shares.get(curve.name, 0.0) <= AUTOMATIC:
             chosen[:] = False
         for n in spec.sizes_of(curve):
             again = done.replicate[chosen & (done.n == n)]
