@@ -128,7 +128,7 @@ def test_dense_block_takes_any_leading_shape():
         ({"rate": 1.5}, "rate must be a number in"),
         ({"gamma": -1.0}, "gamma must be a number in"),
         ({"learning_rate": 0.0}, "learning_rate must be a number in"),
-        ({"method": "smeo"}, "method must be one of smoe, xmoe"),
+        ({"method": "smeo"}, "method must be one of 'smoe', 'xmoe'"),
         ({"n_heads": 3}, "n_heads must divide the width 64, got 3"),
     ],
 )
