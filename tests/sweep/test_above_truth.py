@@ -1,5 +1,6 @@
 """How far an estimate is above the truth, where the two sums are equal but for rounding."""
 
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -78,6 +79,20 @@ def test_the_difference_of_1e14_rows_is_that_of_long_sums(name):
         theta = truth.theta + 1e-7 * rng.normal(size=model.n_params) * (model.upper > model.lower)
         above = above_truth(SimpleNamespace(family=model, theta=theta), truth, data)
         assert above == pytest.approx(long_sum(truth, model, theta, data), abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["density", "function"])
+def test_memory_beside_the_data_does_not_grow_with_the_rows(name):
+    truth = parse_spec(SPEC).truths[name]
+    model, n = truth.family, 1 << 20
+    data = Data.of(model, np.linspace(-2.0, 2.0, n)[:, None], np.zeros(n), np.ones(n))
+    fitted = SimpleNamespace(family=model, theta=truth.theta)
+    above_truth(fitted, truth, data.at(np.arange(1000)))  # compiles
+    tracemalloc.start()
+    assert above_truth(fitted, truth, data) == 0.0
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * n
 
 
 def test_an_exact_fit_is_as_high_as_a_truth_without_noise():
