@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, signature
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from moestat.base.validate import did_you_mean, short, unknown
+from moestat.base.validate import first_meant, short, unknown
 from moestat.base.warnings import PluginWarning, warn_caller
 
 
@@ -163,7 +163,7 @@ def _call(kind: str, name: str, make: Callable[..., R] | None, options: Mapping[
     what = f"does not take these options: {_listed(others or sorted(map(str, options)))}"
     what = f"needs {_listed(missing)}" if missing else what
     refusal = f"{kind} {name!r} {what}; it takes {_listed([*parameters])}"
-    refusal += next(filter(None, (did_you_mean(each, parameters) for each in others)), "")
+    refusal += first_meant(others, parameters)
     if make is None or others or missing:
         raise ValueError(refusal)
     try:

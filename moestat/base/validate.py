@@ -313,6 +313,13 @@ def did_you_mean(
     return f"; did you mean {meant[0]!r}?" if meant else ""
 
 
+def first_meant(given: object, known: Iterable[str]) -> str:
+    """`did_you_mean` of the first of several names that is spelt like one that is known."""
+    names = list(known)
+    others = [name for name in given if name not in names] if is_sequence(given) else []
+    return next(filter(None, (did_you_mean(name, names) for name in others)), "")
+
+
 def unknown(
     kind: str, given: object, known: Iterable[str], aliases: Mapping[str, str] | None = None
 ) -> str:

@@ -86,6 +86,13 @@ class Rows:
             )
         return self.memory["parts"]
 
+    def remember(self, name: str, owner: object, make: Callable[[], Result]) -> Result:
+        """What was made of the rows for this owner under a name; made now if it was not."""
+        known = self.memory.get(name)
+        if known is None or known[0] is not owner:
+            known = self.memory[name] = owner, make()
+        return known[1]
+
     def reweighted(self, units: FloatArray) -> Rows:
         """The rows with other weights of their units; units of weight 0 are left out."""
         used = np.flatnonzero(units > 0.0)

@@ -243,13 +243,13 @@ def _check(family: Family, prior: Prior) -> None:
 
 def weak_penalty(problem: Problem) -> Penalty:
     """Minus the log density of the weak prior, computed once for the data of a problem."""
-    known = problem.data.memory.get("weak penalty")
-    if known is None or known[0] is not problem.family:
+
+    def make() -> Penalty:
         prior = as_prior("weak", problem.family)
         assert prior is not None
-        penalty = prior.penalty(problem.family, data_units(problem.data))
-        known = problem.data.memory["weak penalty"] = problem.family, penalty
-    return known[1]
+        return prior.penalty(problem.family, data_units(problem.data))
+
+    return problem.data.remember("weak penalty", problem.family, make)
 
 
 def with_prior(problem: Problem, prior: Prior | None) -> Problem:

@@ -74,11 +74,12 @@ class ClusterStarts:
         """The samples that are used, with weight 1, and their positions (q, n)."""
         family, data = problem.family, problem.data
         if data.size <= SEARCH.clustered and data.begin is None and np.all(data.weight == 1.0):
-            known = data.memory.get(f"places of {self.name}")
-            if known is None or known[0].problem.family is not family:
+
+            def choose_all() -> tuple[Scale, FloatArray]:
                 scale = Scale(problem)
-                known = data.memory[f"places of {self.name}"] = scale, self.places(scale)
-            return known
+                return scale, self.places(scale)
+
+            return data.remember(f"places of {self.name}", family, choose_all)
         if data.begin is not None:
             at = np.flatnonzero(data.owner <= data.owner[: SEARCH.clustered].max())
         elif np.ptp(data.weight) == 0.0:

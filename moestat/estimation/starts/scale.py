@@ -89,11 +89,8 @@ class Scale:
 
         They are computed once for the data of a problem: every rule asks for them.
         """
-        memory, likelihood = self.problem.data.memory, self.problem.family.likelihood
-        known = memory.get("response")
-        if known is None or known[0] is not likelihood:
-            known = memory["response"] = likelihood, self._response()
-        return known[1]
+        likelihood = self.problem.family.likelihood
+        return self.problem.data.remember("response", likelihood, self._response)
 
     def _response(self) -> tuple[FloatArray, FloatArray]:
         weight, y = self.problem.data.weight, self.levels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from moestat.base.registry import configured
-from moestat.base.validate import did_you_mean, is_sequence, one_of, unknown
+from moestat.base.validate import first_meant, one_of, unknown
 from moestat.estimation.search.maximum import MaximumStarts
 from moestat.metrics.distances import DISTANCES
 from moestat.metrics.losses import make_loss, voronoi_terms
@@ -104,8 +104,7 @@ def _distances(top: Table, values: Mapping[str, Any]) -> tuple[str, ...] | None:
         given.count(name) > (name in DISTANCES) for name in given
     ):
         known = ", ".join(map(repr, DISTANCES))
-        others = [name for name in given if name not in DISTANCES] if is_sequence(given) else []
-        hint = did_you_mean(others[0], DISTANCES) if others else ""
+        hint = first_meant(given, DISTANCES)
         message = f"must be a list of some of {known}, got {short_text(given)}{hint}"
         raise top.error("distances", message)
     return tuple(given)

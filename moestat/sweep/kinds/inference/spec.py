@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moestat.base.validate import did_you_mean, is_sequence, short
+from moestat.base.validate import first_meant, short
 from moestat.sweep.kinds.inference.procedures import PROCEDURES
 from moestat.sweep.kinds.inference.trial import Trial, make_trial
 from moestat.sweep.kinds.runs.spec import RunsSpec
@@ -37,10 +37,7 @@ class InferenceSpec(RunsSpec[Trial]):
         names = fields.get("procedures")
         if not isinstance(names, list) or not names or not set(map(str, names)) <= set(PROCEDURES):
             known = ", ".join(map(repr, PROCEDURES))
-            others = (
-                [each for each in names if each not in PROCEDURES] if is_sequence(names) else []
-            )
-            hint = did_you_mean(others[0], PROCEDURES) if others else ""
+            hint = first_meant(names, PROCEDURES)
             raise ValueError(
                 f"procedures must be a list of some of {known}, got {short(names)}{hint}"
             )
