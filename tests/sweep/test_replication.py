@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moestat.sweep import SweepError, create_store, open_cells, parse_spec, run_cells, summarise
-from moestat.sweep.kinds.fit.replication import replication
+from moestat.sweep.kinds.fit.replication import replication, replication_by
 from moestat.sweep.store.record import DONE
 from moestat.sweep.store.scan import Cells
 from tests.sweep.cells import always_fails, exact_rate, stored_numbers
@@ -46,7 +46,7 @@ def run(path, spec, cell_function=noisy, order=None, limit=None):
             cells = cells[:limit]
             list(run_cells(spec, store, cells, executor="serial", cell_function=cell_function))
             rounds.append(len(cells))
-        return rounds, stored_numbers(store), replication(spec, store.cells), summarise(store)
+        return rounds, stored_numbers(store), replication(spec, store), summarise(store)
 
 
 def test_replicates_go_where_the_interval_needs_them(tmp_path, adaptive):
@@ -94,12 +94,51 @@ def test_order_and_interruptions_change_nothing(tmp_path, adaptive):
         assert numbers == expected
 
 
+def second_pass(text, cell):
+    """Other losses than those of the first pass, and certificates where it had none."""
+    first = noisy(text, cell)
+    other = np.random.default_rng(cell.fit_seed + 1).standard_normal()
+    certified = cell.replicate % 2 == 0
+    note = {"gain": 1.0, "first_loss": first.loss}
+    if certified != first.certified:
+        note["first_certified"] = first.certified
+    return dataclasses.replace(
+        first,
+        loss=first.loss * math.exp(0.7 * other),
+        certified=certified,
+        certificate={**first.certificate, "second_pass": note},
+    )
+
+
+@pytest.mark.parametrize("share", [1, 3])
+def test_a_second_pass_between_rounds_adds_and_saves_no_replicates(tmp_path, adaptive, share):
+    """Else a run that was interrupted before its second pass would add other replicates."""
+    spec = adaptive(0.15)
+    rounds, expected, counts, _ = run(tmp_path / "a.sqlite", spec)
+    options = {"executor": "serial", "accept": lambda record: True}
+    with create_store(tmp_path / "b.sqlite", spec) as store:
+        for size in rounds:
+            cells = open_cells(spec, store)
+            assert len(cells) == size
+            list(run_cells(spec, store, cells, cell_function=noisy, **options))
+            list(run_cells(spec, store, cells[::share], cell_function=second_pass, **options))
+        assert not open_cells(spec, store)
+        assert stored_numbers(store).keys() == expected.keys()
+        for name, count in replication(spec, store).items():
+            why = f"{counts[name].why}, by the losses before the second pass"
+            assert count == dataclasses.replace(counts[name], why=why)
+        first = [summary.first for summary in summarise(store)]
+    with create_store(tmp_path / "a.sqlite", spec) as store:
+        expected_rates = [summary.rate for summary in summarise(store)]
+    assert [rate.slope for rate in first] == [rate.slope for rate in expected_rates]
+
+
 def test_while_a_round_is_not_complete_nothing_is_decided(tmp_path, adaptive):
     spec = adaptive(0.15)
     with create_store(tmp_path / "a.sqlite", spec) as store:
         cells = open_cells(spec, store)
         list(run_cells(spec, store, cells[:-1], executor="serial", cell_function=noisy))
-        counts = replication(spec, store.cells)
+        counts = replication(spec, store)
         assert not counts["em"].settled
         assert counts["em"].why == "first round, target 0.15"
         assert open_cells(spec, store)[-1] == cells[-1]
@@ -136,7 +175,7 @@ def test_intervals_still_cover_where_the_rule_stopped(adaptive):
     for draw in range(draws):
         records = []
         while True:
-            counts = replication(spec, lambda name, have=records: cells_of(name, have))
+            counts = replication_by(spec, lambda name, have=records: cells_of(name, have))
             if counts["em"].settled:
                 break
             plan = plan_cells(spec, {name: each.replicates for name, each in counts.items()})

@@ -93,7 +93,6 @@ def run(
     from moestat.sweep.kinds.fit.box import doubts_about_boxes
     from moestat.sweep.kinds.fit.spec import Spec, doubts
     from moestat.sweep.kinds.kind import kind_of
-    from moestat.sweep.run.runner import open_cells
     from moestat.sweep.spec.experiments import find_spec
     from moestat.sweep.spec.read import load_spec
     from moestat.sweep.store.store import create_store
@@ -122,8 +121,6 @@ def run(
             )
             if confirm or (confirm is None and limit_cells is None and share is None):
                 ran |= _confirm(loaded, store, chosen, count, not confirm, progress)
-                if ran and open_cells(loaded, store):  # other losses may need more replicates
-                    _run_rounds(loaded, store, chosen, count, limit_cells, share, False, progress)
         except KeyboardInterrupt as stop:
             sound = store.n_sound
             progress.print(
@@ -310,7 +307,7 @@ def _reasons(spec: AnySpec, store: Store) -> str:
     """Why curves get more replicates."""
     from moestat.sweep.kinds.fit.replication import replication
 
-    counts = replication(spec, store.cells)
+    counts = replication(spec, store)
     return "; ".join(
         f"{name} to {count.replicates} replicates ({count.why})"
         for name, count in counts.items()

@@ -72,7 +72,7 @@ def _replicates(spec: AnySpec, store: Store) -> dict[str, int] | None:
     """Replicates of each curve, where results decide."""
     if spec.target_slope_halfwidth is None:
         return None
-    return {name: count.replicates for name, count in replication(spec, store.cells).items()}
+    return {name: count.replicates for name, count in replication(spec, store).items()}
 
 
 @door()

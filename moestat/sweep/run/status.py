@@ -85,7 +85,7 @@ def status_of(store: Store) -> Status:
         Counts and times.
     """
     spec, runner = store.spec, holder_of(store.path)
-    counts = replication(spec, store.cells)
+    counts = replication(spec, store)
     waiting = open_cells(spec, store).counts()
     open_by_curve: Counter[str] = Counter()
     for (name, _), count in waiting.items():

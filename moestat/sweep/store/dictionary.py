@@ -63,6 +63,7 @@ _DESCRIPTIONS = {
     "certificate.above_truth": "log-likelihood of the estimate above that of the truth",
     "certificate.second_pass.gain": "log-likelihood that a second pass gained, 0 for none",
     "certificate.second_pass.first_loss": "loss of the estimate before the second pass",
+    "certificate.second_pass.first_certified": "whether that one was certified, if only one is",
     "certificate.agreement": "share of the starts that reached the best log-likelihood",
     "certificate.collapsed": "atoms that fit a few samples only, JSON",
     "certificate.n_collapsed": "starts that ended with a collapsed atom",

@@ -14,7 +14,7 @@ from moestat.model.numbering import from_1
 from moestat.rates.bounds import EXPONENTS
 from moestat.rates.rate import RateResult, Sizes, fit_rate, rate_at
 from moestat.sweep.kinds.fit.evidence import NUMBERS, Evidence, gather, in_doubt
-from moestat.sweep.kinds.fit.replication import Replication, entering_cells, replication
+from moestat.sweep.kinds.fit.replication import Replication, entering_cells, first_pass, replication
 from moestat.sweep.kinds.fit.spec import Curve, loss_label
 from moestat.sweep.kinds.fit.verdicts import Verdict, judge
 from moestat.sweep.store.columns import CERTIFICATE, LOSSES, Columns, literals, read_columns
@@ -191,7 +191,7 @@ def summarise(store: Store) -> list[CurveSummary]:
         Counts and rates.
     """
     spec = store.spec
-    counts = replication(spec, store.cells)
+    counts = replication(spec, store)
     summaries = [
         _summary(store, curve, counts[curve.name], len(spec.sizes_of(curve)))
         for curve in spec.curves
@@ -218,8 +218,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
     del columns
     used_cells = np.isin(cells.rowid, used.rowid)
     sure = ~in_doubt({name: values.take(name) for name in NUMBERS})
-    first_loss = values.take("second_pass.first_loss")
-    has_second = ~np.isnan(first_loss)
+    before = first_pass(store, cells)
     hellinger, regression_error, coverage, mass = (
         _exponent(sizes, values, name, n_bootstrap=resamples)
         for name, resamples in (
@@ -262,11 +261,7 @@ def _summary(store: Store, curve: Curve, count: Replication, n_sizes: int) -> Cu
         cell_errors=_cell_rates(used, sizes, values),
         atoms=_atom_rates(used, sizes, values),
         sure=None if sure.all() else _rate(Sizes.of(used.n[sure]), used.loss[sure], n_bootstrap=0),
-        first=(
-            _rate(sizes, np.where(has_second, first_loss, used.loss), n_bootstrap=0).rate
-            if has_second.any()
-            else None
-        ),
+        first=None if before is cells else _plain_rate(entering_cells(curve, before)),
         evidence=evidence,
         verdict=Verdict(),
     )
@@ -442,6 +437,11 @@ def _exponent(
     if sizes.group.size and columns.lacking(name):
         return Exponent(None, f"{label or name} was not recorded")
     return _rate(sizes, columns.take(name), n_bootstrap=n_bootstrap)
+
+
+def _plain_rate(cells: Cells) -> RateResult | None:
+    """The rate of the losses of cells, without a bootstrap."""
+    return _rate(Sizes.of(cells.n), cells.loss, n_bootstrap=0).rate
 
 
 def _rate(

@@ -22,7 +22,8 @@ def confirm_cell(text: str, cell: Cell) -> Record:
 
     The second pass repeats the first one and adds a larger search.  Its estimate takes the place of
     the first one if it is higher, and its evidence in any case: ``certificate.second_pass`` holds
-    the gain in log-likelihood, 0 for the same maximum, and the loss of the first estimate.
+    the gain in log-likelihood, 0 for the same maximum, the loss of the first estimate, and where
+    only one of the two is certified, whether the first one was.
     """
     spec = as_fits(parse_spec(text))
     first = run_fit(spec, cell)
@@ -40,6 +41,8 @@ def confirm_cell(text: str, cell: Cell) -> Record:
     # Counts of runs belong to both passes.
     evidence = {key: second.certificate[key] for key in _EVIDENCE if key in second.certificate}
     note = {"gain": float(max(gain, 0.0)) if is_higher else 0.0, "first_loss": first.loss}
+    if taken.certified != first.certified:
+        note["first_certified"] = first.certified
     seconds = first.seconds + second.seconds
     certificate = {**taken.certificate, **evidence, "second_pass": note}
     return replace(taken, certificate=certificate, seconds=seconds)

@@ -63,7 +63,6 @@ NUMBERS = (
     "above_near_truth",
     "above_truth",
     "second_pass.gain",
-    "second_pass.first_loss",
 )
 """Numbers of a certificate that evidence is made of; a dot leads into a mapping."""
 HALF = 0.5

@@ -8,19 +8,31 @@ root of their number, but no more than twice as many as there are; twice as many
 is no interval.
 
 Nothing but the results of complete rounds enters, so the same cells come out in whatever order,
-on whatever machine and after whatever interruptions they are run.
+on whatever machine and after whatever interruptions they are run.  Of a cell that had a second pass
+it is the result of the first one: a run that was interrupted between its rounds and the second
+pass would else add other replicates than one that was not.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from moestat.base.types import FloatArray
 from moestat.rates.rate import fit_rate
 from moestat.sweep.kinds.fit.spec import Curve
 from moestat.sweep.spec.protocol import AnySpec
+from moestat.sweep.store.columns import CERTIFICATE, read_columns
 from moestat.sweep.store.scan import Cells
+from moestat.sweep.store.shapes import Shape
+from moestat.sweep.store.store import Store
+
+_SECOND = "second_pass"
+"""Where a certificate has what the second pass did."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +47,57 @@ class Replication:
     why: str = ""  # the reason, in words; empty for a fixed number of replicates
 
 
-def replication(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
-    """Replicates of each curve of a spec, as the results so far decide.
+def replication(spec: AnySpec, store: Store) -> dict[str, Replication]:
+    """Replicates of each curve of a spec, as the results in its store decide."""
+    again = set[str]()
 
-    `cells_of` gives the results of a curve by its name, as `Store.cells` does.
-    """
+    def first(name: str) -> Cells:
+        cells = store.cells(name)
+        before = first_pass(store, cells)
+        if before is not cells:
+            again.add(name)
+        return before
+
+    return {
+        name: replace(count, why=f"{count.why}, by the losses before the second pass")
+        if name in again
+        else count
+        for name, count in replication_by(spec, first).items()
+    }
+
+
+def replication_by(spec: AnySpec, cells_of: Callable[[str], Cells]) -> dict[str, Replication]:
+    """Replicates of each curve, as the results of the first pass decide, by the curve's name."""
     if spec.target_slope_halfwidth is None:
         return {curve.name: Replication(spec.replicates) for curve in spec.curves}
     return {curve.name: _follow(spec, curve, cells_of(curve.name)) for curve in spec.curves}
+
+
+def first_pass(store: Store, cells: Cells) -> Cells:
+    """Cells with the losses, and whether they are certified, that they had before a second pass."""
+    shapes = {number: store.shape(number) for number in np.unique(cells.shape[cells.done]).tolist()}
+    again = [n for n, shape in shapes.items() if shape.has(CERTIFICATE, _SECOND)]
+    if not again:
+        return cells
+    loss, certified = cells.loss.copy(), cells.certified.copy()
+    chosen = cells.done & np.isin(cells.shape, again)
+    columns = read_columns(
+        store,
+        cells.where(chosen),
+        lambda shape, numbers: {
+            "loss": shape.column(numbers, CERTIFICATE, "second_pass", "first_loss")
+        },
+    )
+    loss[chosen] = columns.take("loss")
+    for number in again:
+        was = shapes[number].literal(CERTIFICATE, "second_pass", "first_certified")
+        if was is not None:
+            certified[cells.shape == number] = was
+    return replace(cells, loss=loss, certified=certified)
+
+
+def _first_losses(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
+    return {"loss": shape.column(numbers, CERTIFICATE, _SECOND, "first_loss")}
 
 
 def entering_cells(curve: Curve, cells: Cells) -> Cells:
