@@ -20,8 +20,9 @@ from moestat.model.lattice import (
     lattice_regression,
     multinomial,
 )
+from moestat.model.members import Likelihood
 
-__all__ = ["check_noise", "check_size", "sample", "sample_weighted"]
+__all__ = ["check_noise", "check_size", "not_simulated", "sample", "sample_weighted"]
 
 _MOST_ROWS = 1e9
 """Largest sample size of a design without nodes, whose samples are rows in memory."""
@@ -102,6 +103,20 @@ def sample(
     if family.likelihood.counts and level.max(initial=0.0) >= 2.0**63:
         raise ValueError("theta: counts there are beyond the range of 64-bit integers")
     return np.ascontiguousarray(X.T), family.likelihood.decode(y)
+
+
+def not_simulated(likelihood: Likelihood) -> str:
+    """Why a sweep cannot draw what a fit of this likelihood reads; empty if it can."""
+    why = ""
+    if likelihood.parts:
+        why = f"has {len(likelihood.parts)} responses, and sweeps are of one"
+    elif likelihood.effects is not None:
+        why = "has random effects, and rows of sweeps have no groups"
+    elif likelihood.is_censored:
+        why = "is of censored responses, and those of sweeps are known"
+    elif likelihood.with_trials is not None:
+        why = "has numbers of trials by row, and sweeps take one number, such as trials = 8"
+    return f"{likelihood.name!r} {why}" if why else ""
 
 
 def check_noise(family: Family, noise: float | None) -> float | None:

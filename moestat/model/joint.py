@@ -67,6 +67,14 @@ def likelihood_table(likelihood: Likelihood) -> Any:
     return tables
 
 
+def shortest_table(likelihood: Likelihood, n_classes: int) -> Any:
+    """The name of a likelihood where it makes this one for so many classes, else its table."""
+    named = {**LIKELIHOODS[likelihood.name].options} if likelihood.name in LIKELIHOODS else {}
+    if "levels" in named:
+        named["levels"] = n_classes
+    return likelihood.name if likelihood.options == named else likelihood_table(likelihood)
+
+
 def joint(
     likelihoods: Sequence[Any],
     names: Sequence[str] | None = None,

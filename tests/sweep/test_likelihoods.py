@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.model.joint import shortest_table
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.sweep import SweepError, parse_spec, plan_cells, run_cell
 from moestat.sweep.kinds.fit.cell import data_of
@@ -14,7 +15,8 @@ from moestat.sweep.spec.template import _toml
 def truth(family):
     """The table of a truth, inside a box that keeps estimates as near as a compact set does."""
     blocks = family.unpack(family.typical(1))
-    lines = [f'likelihood = "{family.likelihood.name}"', 'gate = "softmax"']
+    likelihood = shortest_table(family.likelihood, family.n_classes)
+    lines = [f"likelihood = {_toml(likelihood)}", 'gate = "softmax"']
     if family.is_regression:
         lines.append("noise = 0.01")
     if family.likelihood.support is not None:
@@ -25,8 +27,10 @@ def truth(family):
 
 
 def loss(family):
-    """An exponent for each block of the atoms."""
+    """An exponent for each block of the atoms that is estimated."""
     atoms = family.measure(family.typical(1)).atoms
+    known = [name for name in atoms if name in family.likelihood.set_by_options]
+    atoms = {name: value for name, value in atoms.items() if name not in known}
     return _toml(
         {
             "name": "block-exponents",
@@ -37,6 +41,7 @@ def loss(family):
                 for n, v in atoms.items()
                 if v.ndim == 3 or (v.ndim == 2 and n not in ("a", "beta1"))
             ],
+            "left_out": known,
         }
     )
 
@@ -99,6 +104,63 @@ def test_a_fit_of_every_likelihood_runs_or_is_refused(name):
         "refused: truth 't': likelihood: 'multivariate-gaussian' has 2 responses, and sweeps are"
         " of one"
     )
+
+
+OPTIONS = [
+    {"name": "binomial", "trials": 5},
+    {"name": "binomial", "trials": 5, "link": "probit"},
+    {"name": "beta-binomial", "trials": 5},
+    {"name": "student-t", "dof": 4},
+    {"name": "ordinal", "levels": 4},
+]
+
+
+@pytest.mark.parametrize("table", OPTIONS, ids=_toml)
+def test_a_truth_has_a_likelihood_with_options(table):
+    """With one expert too many, and with another gate than the truth's."""
+    family = moestat.family(table, gate="softmax")
+    one, two = (fits(family).replace("n_experts = 2", more) for more in _MORE)
+    assert what_happens(one) == ""
+    assert parse_spec(one).truths["t"].family.likelihood.options == family.likelihood.options
+    other = parse_spec(two)
+    assert other.fitted_family(other.curves[0]).likelihood.options == family.likelihood.options
+    for name in family.likelihood.set_by_options.intersection(family.blocks):
+        lines = one.splitlines()
+        shorter = "\n".join(line for line in lines if not line.startswith(f"{name} ="))
+        assert (
+            plan_cells(parse_spec(shorter))[0].identity == plan_cells(parse_spec(one))[0].identity
+        )
+
+
+_MORE = ("n_experts = 3", 'n_experts = 2\ngate = "softmax-top"')
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"name": "binomial", "trials": "rows"}, "'binomial' has numbers of trials by row"),
+        ({"name": "poisson", "censored": True}, "'poisson' is of censored responses"),
+        ({"name": "gaussian", "random": ["1"]}, "'gaussian' has random effects"),
+        ({"name": "gaussian", "trials": 3}, "'gaussian' does not take these options"),
+        ({"trials": 3}, "the table needs a name"),
+    ],
+)
+def test_what_a_sweep_cannot_draw_is_refused(table, message):
+    text = fits(moestat.family("gaussian", gate="softmax"))
+    with pytest.raises(SweepError, match=message):
+        parse_spec(text.replace('likelihood = "gaussian"', f"likelihood = {_toml(table)}"))
+
+
+def test_a_table_that_says_what_the_name_says_is_the_same_truth():
+    """Stores of truths by name go on, whatever tables may say."""
+    for name in ("binomial", "ordinal", "poisson"):
+        family = moestat.family(name, gate="softmax")
+        table = {"name": name, **family.likelihood.options}
+        lines = fits(family).replace(f'likelihood = "{name}"', f"likelihood = {_toml(table)}")
+        other = "\n".join(line for line in lines.splitlines() if "n_classes" not in line)
+        identities = {plan_cells(parse_spec(text))[0].identity for text in (fits(family), other)}
+        assert len(identities) == 1
+        assert parse_spec(other).truths["t"].law["likelihood"] == name
 
 
 @pytest.mark.parametrize("procedure", PROCEDURES)

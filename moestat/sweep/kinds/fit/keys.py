@@ -35,7 +35,12 @@ TOP = (
     Key("curve", "array", "Tables [[curve]], the families fitted to them.", True),
 )
 TRUTH = (
-    Key("likelihood", "string", "A likelihood; multinomial by default.", default="multinomial"),
+    Key(
+        "likelihood",
+        "string object",
+        "A likelihood, by its name or as a table with options; multinomial by default.",
+        default="multinomial",
+    ),
     Key("gate", "string object", "A gate, by its name or as a table with options.", True),
     Key("expert", "string object", "An expert, likewise; linear by default.", default="linear"),
     Key("n_features", "integer", "Number of inputs; 1 by default.", False, 1, 1_000, default=1),

@@ -18,7 +18,7 @@ from moestat.model.designs import make_design
 from moestat.model.experts import EXPERTS
 from moestat.model.family import Family
 from moestat.model.gates import GATES
-from moestat.model.generate import check_size
+from moestat.model.generate import check_size, not_simulated
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.solvers import make_solver
 from moestat.sweep.errors import SweepError
@@ -124,20 +124,22 @@ def _non_empty(top: Table, key: str, kind: type) -> Any:
 def read_truth(name: str, values: object) -> Truth:
     """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
     table = Table(values, f"truth {name!r}")
-    likelihood = table.text("likelihood", "multinomial")
-    law = table.build("likelihood", LIKELIHOODS.__getitem__, likelihood)
-    if law.parts:
-        raise table.error(
-            "likelihood", f"{law.name!r} has {len(law.parts)} responses, and sweeps are of one"
-        )
-    discrete = law.support is not None
-    skipped = {"noise"} if discrete else {"noise", "n_classes"}
+    likelihood = table.name_or_table("likelihood") if "likelihood" in table else "multinomial"
+    law = table.build("likelihood", configured, LIKELIHOODS, likelihood)
+    if why := not_simulated(law):
+        raise table.error("likelihood", why)
+    sized = isinstance(likelihood, dict) and "levels" in likelihood
+    discrete = law.support is not None and not sized
+    skipped = {"noise", "likelihood"} if discrete else {"noise", "likelihood", "n_classes"}
     options = table.read(key for key in TRUTH if key.name not in skipped)
     table.build("gate", configured, GATES, options["gate"])
     table.build("expert", configured, EXPERTS, options["expert"])
     bounds = table.numbers("bounds", options.pop("bounds"))
     model = table.build("bounds", lambda: family(likelihood, **options, bounds=bounds))
-    blocks = {block: table.numbers(block) for block in model.blocks}
+    # What options say need not be given.
+    said = law.set_by_options.intersection(model.blocks)
+    known = {b: float(model.box[b][0]) for b in said if b not in table}
+    blocks = known | {b: table.numbers(b) for b in model.blocks if b not in known}
     noise = table.number("noise") if model.is_regression else None
     table.finish()
     one_per_expert = next(key for key, at in model.blocks.items() if at.ndim == 1)

@@ -15,6 +15,7 @@ from moestat.estimation.starts import StartRule
 from moestat.model.axes import family
 from moestat.model.designs import Design, Lattice
 from moestat.model.family import Family
+from moestat.model.joint import shortest_table
 from moestat.model.lattice import check_step
 from moestat.model.measure import MixingMeasure
 from moestat.sweep.errors import SweepError
@@ -47,7 +48,7 @@ class Truth:
         """Plain data that determine the law of Y given X: axes, sizes and parameters."""
         blocks = self.family.unpack(self.theta)
         return {
-            "likelihood": self.family.likelihood.name,
+            "likelihood": shortest_table(self.family.likelihood, self.family.n_classes),
             "gate": table_of(self.family.gate),
             "expert": table_of(self.family.expert),
             "n_features": self.family.n_features,
@@ -226,7 +227,7 @@ class Spec(SweepSpec[Curve]):
             return truth.family.with_experts(curve.n_experts)
         true_family = truth.family
         fitted = family(
-            true_family.likelihood.name,
+            true_family.likelihood,
             gate=curve.gate,
             expert=table_of(true_family.expert),
             n_experts=curve.n_experts,

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from moestat.base.registry import table_of
 from moestat.base.types import FloatArray, IntArray, Seed
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.fitting.fit import fit
@@ -102,12 +103,11 @@ class Observed:
         """The fit without the last input, from the truth without it; None if not certified."""
         (X, y), truth = self.data, self.trial.truth
         true_family = truth.family
-        names = true_family.likelihood.name, true_family.gate.name, true_family.expert.name
         n_classes = true_family.n_classes if true_family.likelihood.support is not None else None
         small = family(
-            names[0],
-            gate=names[1],
-            expert=names[2],
+            true_family.likelihood,
+            gate=table_of(true_family.gate),
+            expert=table_of(true_family.expert),
             n_experts=self.trial.n_experts,
             n_features=true_family.n_features - 1,
             n_classes=n_classes,
