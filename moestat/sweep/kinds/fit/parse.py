@@ -124,13 +124,13 @@ def _non_empty(top: Table, key: str, kind: type) -> Any:
 def read_truth(name: str, values: object) -> Truth:
     """A truth from its table in a spec; what is wrong with it raises a `SweepError`."""
     table = Table(values, f"truth {name!r}")
-    likelihood = table.name_or_table("likelihood") if "likelihood" in table else "multinomial"
+    likelihood = table.read(key for key in TRUTH if key.name == "likelihood")["likelihood"]
     law = table.build("likelihood", configured, LIKELIHOODS, likelihood)
     if why := not_simulated(law):
         raise table.error("likelihood", why)
     sized = isinstance(likelihood, dict) and "levels" in likelihood
     discrete = law.support is not None and not sized
-    skipped = {"noise", "likelihood"} if discrete else {"noise", "likelihood", "n_classes"}
+    skipped = {"noise"} if discrete else {"noise", "n_classes"}
     options = table.read(key for key in TRUTH if key.name not in skipped)
     table.build("gate", configured, GATES, options["gate"])
     table.build("expert", configured, EXPERTS, options["expert"])
