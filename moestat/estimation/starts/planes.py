@@ -158,17 +158,15 @@ def _near_a_plane(
     rows = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
     planes = planes_through(inputs[rows], response[rows])
     alike = 0.5 * squares / level + np.log(share / (1.0 - share))
-
-    def odds(distance: FloatArray, width: FloatArray, alike: FloatArray) -> FloatArray:
-        return alike - q * np.log(width) - distance * (0.5 / (level * width**2))
-
     distance = np.sum((response - inputs @ planes) ** 2, axis=2)
-    near = np.maximum(0.0, odds(distance, _WIDTHS[:, None, None], alike))
-    inside = (near > 0.0) * weight
-    # Rows much nearer than the width are tied, or are the rows that determine the plane.
-    spread = np.einsum("wpn,pn->wp", inside, distance) / np.maximum(inside.sum(axis=2), TINY)
-    tied = spread < 0.25 * q * level * _WIDTHS[:, None] ** 2
-    gain = np.where(tied, 0.0, near @ weight)
-    width, plane = np.unravel_index(np.argmax(gain), gain.shape)
-    distance = np.sum((response - inputs @ planes[plane]) ** 2, axis=1)
-    return special.expit(odds(distance, _WIDTHS[width], alike))
+    widths = _WIDTHS[:, None, None]
+    odds = alike - q * np.log(widths) - distance * (0.5 / (level * widths**2))
+    gain = np.maximum(0.0, odds) @ weight
+    for best in np.argsort(-gain, axis=None, kind="stable"):
+        width, plane = np.unravel_index(best, gain.shape)
+        inside = (odds[width, plane] > 0.0) * weight
+        spread = (inside @ distance[plane]) / max(float(inside.sum()), TINY)
+        # Rows much nearer than the width are tied, or are the rows that determine the plane.
+        if spread >= 0.25 * q * level * _WIDTHS[width] ** 2:
+            return special.expit(odds[width, plane])
+    return special.expit(odds[0, 0])
