@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -191,15 +190,21 @@ def identified(
     if metric is None:
         metric = np.diag(np.abs(np.diag(information))) / n
     estimated, given, ties = _estimated(family, theta, n, metric)
-    unit, null, _ = _basis(metric, estimated, ties)
+    unit, null, whole = _basis(metric, estimated, ties)
     related = np.any(np.abs(null) > DOUBT.part * unit[:, None], axis=1)
     on = estimated & ((theta <= lower) | (theta >= upper)) & ~related
-    sort = partial(_sort_directions, information, metric, BFGS.flattest if absolute else 0.0, ties)
+    flattest = BFGS.flattest if absolute else 0.0
+
+    def sort(fixed: np.ndarray) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        free = estimated & ~fixed
+        basis = _basis(metric, free, ties)[2] if fixed.any() else whole
+        return _sort_directions(information, flattest, free, basis)
+
     held, at_limit = on & given, on & ~given & _limits(family)
-    flat, determined, whitened, definite = sort(estimated & ~held & ~at_limit)
+    flat, determined, whitened, definite = sort(held | at_limit)
     if on.any() and not definite:
         held, at_limit = on, on & False
-        flat, determined, whitened, definite = sort(estimated & ~held)
+        flat, determined, whitened, definite = sort(held)
     flat = np.column_stack([flat, np.diag(unit)[:, at_limit]])
     pinned = int(np.sum((lower < upper) & ~estimated))
     tied = _tied(ties)
@@ -268,14 +273,12 @@ def _basis(
 
 
 def _sort_directions(
-    information: FloatArray,
-    metric: FloatArray,
-    flat: float,
-    ties: Sequence[IntArray],
-    free: np.ndarray,
+    information: FloatArray, flat: float, free: np.ndarray, basis: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
-    """Flat and determined directions of free coordinates, all of these, and definiteness."""
-    _, _, basis = _basis(metric, free, ties)
+    """Flat and determined directions of free coordinates, all of these, and definiteness.
+
+    The `basis` (P, r) is orthonormal in the metric.
+    """
     if not np.isfinite(information[np.ix_(free, free)]).all():
         return basis[:, :0], basis[:, :0], basis, False
     values, vectors = np.linalg.eigh(basis.T @ information @ basis)
