@@ -111,8 +111,9 @@ class Cores:
                     except np.linalg.LinAlgError as error:  # ends this run, and not the others
                         sums[place] = error
 
-            work = sum((r.stop - r.start) * _work_of_row(p, request) for p, request, r in tasks)
-            helpers = min(threads, len(tasks)) - 1 if work > WORK.thread else 0
+            helpers = min(threads, len(tasks)) - 1
+            if helpers and sum(map(_work_of, tasks)) <= WORK.thread:
+                helpers = 0
             helping = [pool.submit(evaluate) for _ in range(helpers)]
             try:
                 evaluate()
@@ -133,13 +134,14 @@ class Cores:
             yield answer
 
 
-def _work_of_row(problem: Problem, request: Request) -> int:
-    """Work of one row, in units of one derivative."""
+def _work_of(task: tuple[Problem, Request, slice]) -> int:
+    """Work of a request about some rows, in units of one derivative."""
+    problem, request, rows = task
+    size, n_params = rows.stop - rows.start, problem.family.n_params
     if isinstance(request, Run):
-        return WORK.passes * (WORK.row + problem.family.n_params**2)
+        return size * WORK.passes * (WORK.row + n_params**2)
     gradient = request.objective in (Objective.VALUE, Objective.SCORE)
-    n_params = problem.family.n_params
-    return WORK.row + (n_params if gradient else n_params**2)
+    return size * (WORK.row + (n_params if gradient else n_params**2))
 
 
 def drive(

@@ -91,9 +91,8 @@ class Run(Request):
         summed = not problem.family.ties and data.begin is None
         if not summed or data.whole or type(data) is not Rows:
             return False
-        arrays = (*data.arrays, problem.tau)
-        # Compiled code at an address would misread other arrays.
-        return all(a.flags.carray for a in arrays) and len(data.parts(request.theta.size)) == 1
+        is_readable = data.is_readable and problem.tau.flags.carray
+        return is_readable and len(data.parts(request.theta.size)) == 1
 
     def execute(self, problem: Problem) -> Ran:
         """Run the iteration and return its end."""
@@ -199,7 +198,7 @@ class Problem:
 
     def replace_data(self, data: Rows) -> Self:
         """A copy with other data."""
-        return replace(self.restart(), data=data)
+        return replace(self, data=data, passes=0.0, _tau=np.empty((0, 0)))
 
     def prior_of(self, theta: FloatArray) -> float:
         """Minus the log prior density of parameters (P,), 0 without one."""

@@ -64,6 +64,11 @@ class Rows:
         """X, y and weight."""
         return self.X, self.y, self.weight
 
+    @cached_property
+    def is_readable(self) -> bool:
+        """Whether compiled code at an address can read the arrays; it would misread others."""
+        return all(array.flags.carray for array in self.arrays)
+
     @property
     def units(self) -> FloatArray:
         """Weights of the independent units: of rows, or of groups of rows."""
