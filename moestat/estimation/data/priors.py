@@ -144,9 +144,9 @@ class Prior:
                 contrasts = bool(pinned[family.index[:, c]].any())
                 between = share * (np.eye(k) - (1.0 / k if contrasts else 0.0))
                 own_terms = np.arange(int(family.width[c]))
-                rows = family.index[:, c, None] + own_terms
-                columns = family.index[:, other, None] + own_terms
-                quadratic[np.ix_(rows.ravel(), columns.ravel())] += np.kron(between, form)
+                rows, columns = (family.index[:, at, None] + own_terms for at in (c, other))
+                product = between[:, None, :, None] * form[:, None]
+                quadratic[rows[..., None, None], columns] += product
         variances = [
             c
             for c, channel in enumerate(family.channels)

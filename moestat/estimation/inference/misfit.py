@@ -66,7 +66,7 @@ class _Checked:
     @property
     def points(self) -> FloatArray:
         """Real responses (m,) that are known."""
-        return self.y[self.is_point] if self.y.ndim == 1 else self.y[self.is_point, 0]
+        return self.y if self.y.ndim == 1 else self.y[self.is_point, 0]
 
     @cached_property
     def values(self) -> FloatArray:

@@ -106,14 +106,15 @@ class ClusterStarts:
         """The complete-data fits (m, P) to memberships (k, n), from the centre or `near` (P,)."""
         family, problems, origins = scale.problem.family, list[Problem](), list[FloatArray]()
         iterations: list[Iteration[tuple[FloatArray, *tuple[object, ...]]]] = []
+        begin = scale.centre(family) if near is None else near
         for share in memberships:
             if family.likelihood.choices is not None or family.own_inputs is not None:
                 # Experts differ, so the assignment of clusters to experts is part of the start.
                 share = share if near is not None else rng.permutation(share)
                 share = possible(family.likelihood, share, scale.problem.data.y)
-            origin = scale.centre(family) if near is None else near.copy()
+            origin = begin
             if family.expert.block is not None:
-                origin += scale.noise(family, rng)[0]
+                origin = begin + scale.noise(family, rng)[0]
             origin = family.feasible(family.pin(origin))
             origins.append(origin)
             restarted = scale.problem.restart()
