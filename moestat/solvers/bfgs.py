@@ -393,12 +393,11 @@ def bfgs_steps(
     while True:
         n_planned = min(BFGS.steps, max_steps - steps)
         climb.begin(matrix, n_planned)
-        begin = Request(objective, climb.points[_THETA].copy(), level)
-        if Run.is_for(problem, begin):
-            ran = yield _BFGSRun(begin.objective, begin.theta, level, climb=climb)
+        if Run.is_for(problem, level):
+            ran = yield _BFGSRun(objective, climb.points[_THETA].copy(), level, climb=climb)
             n_made = ran.iterations
         else:
-            n_made = yield from climb.steps(begin.objective, level)
+            n_made = yield from climb.steps(objective, level)
         steps += n_made
         theta = climb.points[_THETA].copy()
         if n_made < n_planned or steps == max_steps:

@@ -85,14 +85,14 @@ class Run(Request):
     """
 
     @staticmethod
-    def is_for(problem: Problem, request: Request) -> bool:
+    def is_for(problem: Problem, level: int) -> bool:
         """Whether the data are few enough for one thread, and in arrays that a loop can read."""
-        data = problem.data.levels[request.level]
+        data = problem.data.levels[level]
         summed = not problem.family.ties and data.begin is None
         if not summed or data.whole or type(data) is not Rows:
             return False
         is_readable = data.is_readable and problem.tau.flags.carray
-        return is_readable and len(data.parts(request.theta.size)) == 1
+        return is_readable and len(data.parts(problem.family.n_params)) == 1
 
     def execute(self, problem: Problem) -> Ran:
         """Run the iteration and return its end."""

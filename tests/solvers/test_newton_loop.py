@@ -114,18 +114,17 @@ def test_a_model_that_is_not_finite_raises():
 
 
 def test_it_is_for_few_plain_rows():
-    problem, theta = problem_of("lines")
-    begin = Request(Objective.OBSERVED, theta)
-    assert Run.is_for(problem, begin)
+    problem, _ = problem_of("lines")
+    assert Run.is_for(problem, -1)
     data = problem.data
     frozen = data.X.copy()
     frozen.flags.writeable = False
-    assert not Run.is_for(problem.replace_data(replace(data, X=frozen)), begin)
-    assert not Run.is_for(problem.replace_data(replace(data, X=np.asfortranarray(data.X))), begin)
-    assert not Run.is_for(problem.replace_data(replace(data, whole=True)), begin)
+    assert not Run.is_for(problem.replace_data(replace(data, X=frozen)), -1)
+    assert not Run.is_for(problem.replace_data(replace(data, X=np.asfortranarray(data.X))), -1)
+    assert not Run.is_for(problem.replace_data(replace(data, whole=True)), -1)
     many, _ = problem_of("lines", n=40_000)
-    assert not Run.is_for(many, begin)
-    assert Run.is_for(many, replace(begin, level=0))
+    assert not Run.is_for(many, -1)
+    assert Run.is_for(many, 0)
 
 
 def test_a_penalty_is_not_left_out():

@@ -385,13 +385,12 @@ def _beside_kinks(
     max_iterations: int,
 ) -> Iteration[tuple[FloatArray, Evaluation, int]]:
     """Newton steps on the side of all samples where the likelihood has no kinks."""
-    begin = Request(Objective.OBSERVED, theta, level)
     lower, upper = problem.family.box_at(theta)
     at, x = kink_locations(problem.family), problem.data.levels[level].X[0]
     first, last = x.min(), x.max()
     below, above = theta[at] < first, theta[at] > last
-    if not ((below | above).all() and Run.is_for(problem, begin)):
-        return theta, (yield begin), 0
+    if not ((below | above).all() and Run.is_for(problem, level)):
+        return theta, (yield Request(Objective.OBSERVED, theta, level)), 0
     upper[at[below]] = np.minimum(upper[at[below]], first)
     lower[at[above]] = np.maximum(lower[at[above]], last)
     bounds = metric, lower, upper

@@ -256,9 +256,8 @@ def newton_steps(
     value, gradient and Hessian at the trial point.  Where threads share no pass, progress is
     checked less often.
     """
-    begin = Request(objective, theta, level)
     bounds = bounds or (problem.metric(theta), *problem.family.box_at(theta))
-    is_run = NewtonRun.is_for(problem, begin)
+    is_run = NewtonRun.is_for(problem, level)
     # A pass that threads share is expensive: a quarter of the patience wastes few of them.
     patience = TRUST.patience if is_run else TRUST.patience // 4
     walk = _Walk(theta, bounds, tolerance, max_iterations, patience)
