@@ -179,27 +179,35 @@ class Family(ParameterLayout):
         Coefficients of a mean in units of the response are measured in standard deviations of
         their own atom at theta, all others in 1: then a unit is a unit of log-likelihood.
         """
-        unit = np.ones(self.n_params)
-        for marginal, at in self.marginals:
-            unit[at] = marginal.units(theta[at])
-        if (at := self._in_deviations) is None:
+        if self._measures is None:
+            unit = np.ones(self.n_params)
+            for marginal, at in self.marginals:
+                unit[at] = marginal.units(theta[at])
             return unit
-        predictors = np.zeros((1 + len(self.likelihood.channels), self.n_experts))
-        predictors[1:] = theta[self.index[:, 1 - len(predictors) :]].T
+        own, atom = self._measures
+        predictors = np.zeros((1 + len(own), self.n_experts))
+        predictors[1:] = theta[own]
         assert self.likelihood.spread is not None  # not one of classes
         _, deviation = self.likelihood.spread(predictors)
-        unit[at] = deviation[:, None]
-        unit[self.padding_positions] = 1.0
-        return unit
+        return np.concatenate([deviation, [1.0]])[atom]
 
     @cached_property
-    def _in_deviations(self) -> IntArray | None:
-        """Places (k, q) of coefficients in units of a response with a scale, None without one."""
+    def _measures(self) -> tuple[IntArray, IntArray] | None:
+        """Where the likelihood's own predictors are (q, k), and what coefficients (P,) are in.
+
+        That is the number of the atom of whose standard deviations they are multiples, k for none.
+        None without a response that has a scale.
+        """
         linked = self.likelihood.link is not None or self.likelihood.spread is None
         if linked or not any(channel.log for channel in self.likelihood.channels):
             return None
         in_deviations = [channel.response and not channel.log for channel in self.channels]
-        return self.places[:, np.repeat(in_deviations, self.width)]
+        atom = np.full(self.n_params, self.n_experts)
+        at = self.places[:, np.repeat(in_deviations, self.width)]
+        atom[at] = np.arange(self.n_experts)[:, None]
+        atom[self.padding_positions] = self.n_experts
+        own = self.index[:, -len(self.likelihood.channels) :].T.copy()
+        return own, atom
 
     @cached_property
     def loops(self) -> Loops:
@@ -308,11 +316,16 @@ class Family(ParameterLayout):
 
     def pin(self, theta: FloatArray) -> FloatArray:
         """Parameters (..., P) of the same densities, the reference atom's translations at 0."""
-        pinned = np.array(theta, dtype=np.float64)
-        for name in self.gate.translations:
-            at = self.blocks[name]
-            pinned[..., at] -= pinned[..., at[-1:]]
+        pinned, at = np.array(theta, dtype=np.float64), self._translated
+        by_place = pinned.T
+        by_place[at] -= by_place[at[-1:]]
         return pinned
+
+    @cached_property
+    def _translated(self) -> IntArray:
+        """Places (k, q) of the coefficients of each atom that the gate's translations move."""
+        blocks = [self.blocks[name].reshape(self.n_experts, -1) for name in self.gate.translations]
+        return np.concatenate([np.empty((self.n_experts, 0), dtype=np.int64), *blocks], axis=1)
 
     def canonical(self, theta: ArrayLike) -> FloatArray:
         """The representative of theta under relabelling and translations.
