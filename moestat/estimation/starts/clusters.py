@@ -106,7 +106,8 @@ class ClusterStarts:
         """The complete-data fits (m, P) to memberships (k, n), from the centre or `near` (P,)."""
         family, problems, origins = scale.problem.family, list[Problem](), list[FloatArray]()
         iterations: list[Iteration[tuple[FloatArray, *tuple[object, ...]]]] = []
-        begin = scale.centre(family) if near is None else near
+        centre = scale.centre(family) if near is None else near
+        begin = family.feasible(family.pin(centre))
         for share in memberships:
             if family.likelihood.choices is not None or family.own_inputs is not None:
                 # Experts differ, so the assignment of clusters to experts is part of the start.
@@ -114,8 +115,7 @@ class ClusterStarts:
                 share = possible(family.likelihood, share, scale.problem.data.y)
             origin = begin
             if family.expert.block is not None:
-                origin = begin + scale.noise(family, rng)[0]
-            origin = family.feasible(family.pin(origin))
+                origin = family.feasible(family.pin(centre + scale.noise(family, rng)[0]))
             origins.append(origin)
             restarted = scale.problem.restart()
             restarted.assign(share)
