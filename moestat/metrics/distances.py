@@ -14,13 +14,8 @@ from moestat.base.door import door
 from moestat.base.types import FloatArray
 from moestat.base.validate import as_floats, short
 from moestat.metrics.at_truth import at_truth
-from moestat.metrics.quadrature import (
-    NODES,
-    ORDER,
-    ResponseRule,
-    log_densities,
-    response_rules,
-)
+from moestat.metrics.panels import NODES, ORDER, ResponseRule
+from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.designs import Design, Uniform, design_of, nodes_per_input
 from moestat.model.family import Family, check_family
 

@@ -9,43 +9,18 @@ is so on the scale of its logarithm, its logit or, with tails of powers, of asin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from moestat.base.types import Encoded, FloatArray, IntArray
+from moestat.metrics.count_rules import count_rules
+from moestat.metrics.panels import ResponseRule, chunks, panels_of
 from moestat.model.family import Family
-
-ORDER = 12
-"""Gauss-Legendre nodes per panel."""
-NODES, _MASSES = np.polynomial.legendre.leggauss(ORDER)
-"""The nodes (q,) on [-1, 1]; their weights."""
 
 _REACH = 8.9  # standard deviations about each mean; a normal variable leaves them once in 1e18
 _PANEL = 3.0  # standard deviations per panel of the coarsest rule; six make just over two reaches
 _TAIL = 1e-18  # probability beyond the ends, of counts and of positive responses
-_ROWS = 65_536  # rows per chunk: a few of these vectors fit into the second cache level
-
-
-@dataclass(frozen=True)
-class ResponseRule:
-    """Nodes and weights over the response at several inputs, panel by panel."""
-
-    owner: IntArray  # (m,): input that each panel belongs to, ascending
-    # (m, q): nodes of each panel as encoded responses, of censored ones as known responses; all
-    # classes where the response is discrete.
-    y: FloatArray | IntArray
-    weight: FloatArray  # (m, q): their weights; 1 for classes
-    summed: bool = False  # whether the nodes are all counts or classes, whose values are summed
-
-    def per_input(self, values: FloatArray, n: int) -> FloatArray:
-        """Integral over the response at each of n inputs, shape (n,), of values (m, q)."""
-        return self.per_owner(np.einsum("mq,mq->m", self.weight, values), n)
-
-    def per_owner(self, integrals: FloatArray, n: int) -> FloatArray:
-        """Sum over the panels of each of n inputs, shape (n,), of their integrals (m,)."""
-        return np.bincount(self.owner, weights=integrals, minlength=n).astype(np.float64)
 
 
 def response_rules(
@@ -83,13 +58,13 @@ def response_rules(
     width = _PANEL / refinement
     law_at = family.likelihood.law
     if law_at is None:
-        yield from _panels(mean - _REACH * deviation, mean + _REACH * deviation, width * deviation)
+        yield from panels_of(
+            mean - _REACH * deviation, mean + _REACH * deviation, width * deviation
+        )
         return
     frozen = [law_at(other.predictors(theta, X)) for other, theta in laws]
     if family.likelihood.counts:
-        ends = [_ends(law, *pair) for law, pair in zip(frozen, pairs, strict=True)]
-        low, high = (np.concatenate(side) for side in zip(*ends, strict=True))
-        rules = _counts(low.min(axis=0), high.max(axis=0))
+        rules = count_rules(frozen, pairs, width)
         if family.likelihood.dtype is not np.complex128 or family.likelihood.is_censored:
             yield from rules
             return
@@ -103,7 +78,7 @@ def response_rules(
     # Of a small deviation it is that on the new scale, where a distribution may have tails as long
     # as the deviation is large, but no features narrower than 1.
     steps = width * np.minimum(deviation * slope, 1.0)
-    for chunk, rule in _panels(to(low), to(high), steps):
+    for chunk, rule in panels_of(to(low), to(high), steps):
         y, weight = back(rule.y, chunk, rule.owner)
         yield chunk, replace(rule, y=y, weight=rule.weight * weight)
 
@@ -188,75 +163,11 @@ def known_responses(family: Family, rule: ResponseRule) -> Encoded:
     return y * (1.0 + 1.0j) if family.likelihood.is_censored else y
 
 
-def _chunks(n: int, n_rows: int) -> Iterator[slice]:
-    """Slices of n inputs, each with about `_ROWS` rows where one input has at most `n_rows`."""
-    size = max(1, _ROWS // n_rows)
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
-
-
 def _sums(family: Family, X: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
     """Rules for class responses: every class is a node with weight 1."""
     assert family.likelihood.support is not None
     classes = family.likelihood.support(family.n_classes)
-    for chunk in _chunks(X.shape[1], classes.size):
+    for chunk in chunks(X.shape[1], classes.size):
         n = chunk.stop - chunk.start
         y = np.tile(classes, (n, 1))
         yield chunk, ResponseRule(np.arange(n), y, np.ones(y.shape), True)
-
-
-def _ends(law: Any, mean: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Counts (k, n) below and above which a distribution has almost no mass, by doubling.
-
-    Quantiles of so small a probability are beyond what scipy finds for counts.
-    """
-    ends = []
-    for sign, tail in ((-1.0, law.cdf), (1.0, law.sf)):
-        reach = 1.0 + deviation
-        while np.any(more := tail(mean + sign * reach) > _TAIL):
-            reach = np.where(more, 2.0 * reach, reach)
-        ends.append(mean + sign * reach)
-    smallest, largest = law.support()
-    return np.maximum(np.floor(ends[0]), smallest), np.minimum(np.ceil(ends[1]), largest)
-
-
-def _counts(first: FloatArray, last: FloatArray) -> Iterator[tuple[slice, ResponseRule]]:
-    """Counts from `first` (n,) to `last` (n,) with weight 1, one panel per input."""
-    size = int((last - first).max()) + 1
-    for chunk in _chunks(first.size, size):
-        y, end = first[chunk, None] + np.arange(size), last[chunk, None]
-        weight = np.where(y <= end, 1.0, 0.0)
-        yield chunk, ResponseRule(np.arange(len(y)), np.minimum(y, end), weight, True)
-
-
-def _panels(
-    low: FloatArray, high: FloatArray, step: FloatArray
-) -> Iterator[tuple[slice, ResponseRule]]:
-    """Panels for atoms (k, n) that reach from `low` to `high`, from left to right.
-
-    A panel that starts inside the reach of an atom is at most its `step` wide; one that starts on
-    its left ends where the reach begins, or inside after such a width.
-    """
-    panels = np.ceil((high - low) / step) + 2.0
-    # Beyond the range of floats there are no panels; who sums the densities says so.
-    n_panels = int(np.sum(np.where(np.isfinite(panels), panels, 1.0), axis=0).max())
-    for chunk in _chunks(low.shape[1], n_panels * ORDER):
-        yield chunk, _rule(low[:, chunk], high[:, chunk], step[:, chunk], n_panels)
-
-
-def _rule(low: FloatArray, high: FloatArray, step: FloatArray, n_panels: int) -> ResponseRule:
-    """Gauss-Legendre nodes on such panels."""
-    edges = [low.min(axis=0)]
-    end = high.max(axis=0)
-    for _ in range(n_panels):
-        at = edges[-1]
-        if np.all(at >= end):
-            break
-        longest = np.where(at < high, np.maximum(step, low - at), np.inf)
-        edges.append(np.minimum(at + longest.min(axis=0), end))
-    edges[-1] = end
-    grid = np.stack(edges, axis=1)
-    length = np.diff(grid, axis=1)
-    owner, panel = np.nonzero(length > 0.0)
-    half = 0.5 * length[owner, panel, None]
-    return ResponseRule(owner, grid[owner, panel, None] + half * (1.0 + NODES), half * _MASSES)

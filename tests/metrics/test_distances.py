@@ -7,7 +7,7 @@ from moestat import Uniform, expected_information, family
 from moestat.metrics import at_truth
 from moestat.metrics.distances import Distance, _absolute_integrals, hellinger, total_variation
 from moestat.metrics.expert_errors import expert_errors
-from moestat.metrics.quadrature import ORDER
+from moestat.metrics.panels import ORDER
 from moestat.model.likelihoods import LIKELIHOODS
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_theta

@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate, special
 
 import moestat
-from moestat.metrics.quadrature import ORDER, ResponseRule, log_densities, response_rules
+from moestat.metrics.panels import ORDER, ResponseRule
+from moestat.metrics.quadrature import log_densities, response_rules
 from moestat.model.likelihoods import LIKELIHOODS
 from tests import oracle
 from tests.kinds import KINDS, kind_id, make, random_theta
@@ -129,7 +130,7 @@ def test_chunks_do_not_change_the_rule(monkeypatch):
     X = np.random.default_rng(3).normal(size=(1, 31))
     [(chunk, whole)] = response_rules([(family, theta)], X)
     assert chunk == slice(0, 31)
-    monkeypatch.setattr(moestat.metrics.quadrature, "_ROWS", 1000)
+    monkeypatch.setattr(moestat.metrics.panels, "_ROWS", 1000)
     parts = list(response_rules([(family, theta)], X))
     assert len(parts) > 5
     assert np.array_equal(np.concatenate([rule.y for _, rule in parts]), whole.y)
