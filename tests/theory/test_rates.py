@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 
 import moestat
+from moestat.base.registry import table_of
 from moestat.compiler.jit import device
 from moestat.metrics.losses import make_loss, voronoi_loss
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.joint import shortest_table
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.members import Channel, Gate, Units
+from moestat.sweep import parse_spec
 from moestat.theory.exponents._cells import first_order, second_order
 from moestat.theory.exponents._distance import _packed, hellinger_to
 from moestat.theory.exponents._family import rows_needed
@@ -785,3 +788,69 @@ def test_every_member_is_answered_or_refused_in_a_sentence(likelihood, gate, exp
     alone = [row for row in found.rows if row.cell == "1"]
     assert alone
     assert all(row.r == 1.0 or row.status in ("not identified", "undecided") for row in alone)
+    assert_read_or_refused(found)
+
+
+def assert_read_or_refused(found):
+    """The spec is one that a sweep reads, for this model, or is refused in one sentence."""
+    try:
+        text = found.spec()
+    except ValueError as error:
+        if not is_plain(error):
+            raise
+        return str(error)
+    spec = parse_spec(text)
+    spec.check_machine()
+    truth = spec.truths["own"]
+    assert truth.law["likelihood"] == shortest_table(
+        found.family.likelihood, found.family.n_classes
+    )
+    assert table_of(truth.family.gate) == table_of(found.family.gate)
+    assert table_of(truth.family.expert) == table_of(found.family.expert)
+    assert truth.theta == pytest.approx(found.family.pack(found.family.unpack(found.truth)))
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "more"),
+    [
+        ({"name": "binomial", "trials": 5}, {}),
+        ({"name": "student-t", "dof": 4}, {}),
+        ("ordinal", {"n_classes": 4}),
+        ("poisson", {"n_features": 2}),
+        ("least-squares", {"gate": "softmax"}),
+        ("gaussian", {"n_features": 3, "n_experts": 1}),
+        ("gaussian", {"gate": {"name": "hierarchical", "tree": [[0, 1], 2]}, "n_experts": 3}),
+    ],
+)
+def test_a_spec_has_the_options_and_sizes_of_the_model(likelihood, more):
+    family = moestat.family(likelihood, **{"gate": "softmax", "n_experts": 2, **more})
+    n_experts = family.n_experts + (family.gate.name != "hierarchical")
+    found = moestat.theory.rates(family, family.typical(0), n_experts, WIDE, seconds=0)
+    assert assert_read_or_refused(found) == ""
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "more", "words"),
+    [
+        ("gaussian", {"equal": "nu"}, "no equal or fixed coefficients"),
+        ("gaussian", {"fixed": {"b": {1: 0.5}}}, "no equal or fixed coefficients"),
+        ("gaussian", {"gate_inputs": []}, "no inputs of the gate"),
+        ({"name": "binomial", "trials": "rows"}, {}, "numbers of trials by row"),
+        ({"name": "poisson", "censored": True}, {}, "censored responses"),
+    ],
+)
+def test_a_model_that_sweeps_do_not_have_is_refused(likelihood, more, words):
+    """Specs left out what they have no key for, and were of another model."""
+    family = moestat.family(likelihood, gate="softmax", n_experts=2, **more)
+    found = moestat.theory.rates(family, family.typical(0), 3, WIDE, seconds=0)
+    assert words in assert_read_or_refused(found)
+
+
+def test_the_box_of_a_spec_holds_its_truth():
+    family, blocks = lines()
+    for own in ({"beta0": [4.0, 0]}, {"beta0": [0, 3.0]}, {"nu": [2e-5, 3e-5]}, {"nu": [40, 60]}):
+        found = moestat.theory.rates(family, {**blocks, **own}, 3, WIDE, seconds=0)
+        assert assert_read_or_refused(found) == ""
+    with pytest.raises(ValueError, match="name must be text on one line"):
+        found.spec("two\nlines")

@@ -227,18 +227,28 @@ class Rates(Found):
         return block_exponents(**self.loss_options())
 
     def spec(self, name: str = "rates") -> str:
-        """The TOML of a sweep that would show these rates: floored masses, n to 1e12.
+        """The TOML of a sweep that would show these rates, with floored masses.
 
-        A gate of one's own is found by its name when the program that runs the sweep registers it.
+        Inputs, classes and normal responses are counts on a lattice, with n to 1e14; samples of
+        other responses are rows, with n to 1e5, and a note says where that is too small.  A gate of
+        one's own is found by its name when the program that runs the sweep registers it.
 
         Parameters
         ----------
         name : str
-            Title of the sweep.
+            Title of the sweep, on one line.
+
+        Raises
+        ------
+        ValueError
+            If a sweep has no such model: with censored responses, trials by row, coefficients that
+            are equal or fixed, an offset, or inputs of the gate or of experts alone.
         """
         from moestat.theory.exponents._spec import write_spec
 
         check_kind("name", name, str, "a text")
+        if not name.strip() or not name.isprintable():
+            raise ValueError(f"name must be text on one line, got {name!r}")
         return write_spec(self, name)
 
     def plot(self, ax: Axes | None = None) -> Axes:
