@@ -143,6 +143,11 @@ def test_shares_are_of_the_fits_that_recorded_the_height_above_the_truth(tmp_pat
     words = " ".join(CliRunner().invoke(app, ["rates", str(path)]).stdout.split())
     assert said in words
     assert "2 of 3 fits that seek the maximum and recorded it have one" in words
+    status = CliRunner().invoke(app, ["status", str(path)]).stdout
+    assert f"over: {said}" in " ".join(status.split())
+    facts = json.loads(CliRunner().invoke(app, ["status", str(path), "--json"]).stdout)
+    curve = facts["curves"][0]
+    assert (curve["compared"], curve["below_truth"]) == (3, 1)
     out = tmp_path / "out"
     assert CliRunner().invoke(app, ["report", str(path), "--out", str(out)]).exit_code == 0
     page = (out / "over.md").read_text()

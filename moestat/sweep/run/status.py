@@ -13,8 +13,9 @@ from rich.table import Table
 
 from moestat.base.door import door
 from moestat.sweep.kinds.fit.doubts import evidence_columns
-from moestat.sweep.kinds.fit.evidence import in_doubt
+from moestat.sweep.kinds.fit.evidence import below_truth, in_doubt
 from moestat.sweep.kinds.fit.replication import Replication, replication
+from moestat.sweep.kinds.fit.shares import below_truth_clause
 from moestat.sweep.kinds.fit.spec import Spec
 from moestat.sweep.run.cost import CostModel
 from moestat.sweep.run.progress import duration, time_left
@@ -45,6 +46,10 @@ class CurveStatus:
     # where fits do not look for the highest one.
     doubtful: int | None = None
     missed: float | None = None
+    # Estimates that recorded their log-likelihood above that of the truth, and those where it is
+    # less than 0; None for sweeps of other kinds.
+    compared: int | None = None
+    below_truth: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def status_of(store: Store) -> Status:
                 cells=counts[curve.name].replicates * len(spec.sizes_of(curve)),
                 in_flight=flying.get(curve.name, 0),
                 open=open_by_curve[curve.name],
-                **_doubts(store, spec, curve.name),
+                **_evidence(store, spec, curve.name),
             )
             for curve in spec.curves
         ),
@@ -116,17 +121,24 @@ def status_of(store: Store) -> Status:
     )
 
 
-def _doubts(store: Store, spec: AnySpec, name: str) -> dict[str, Any]:
-    """How many estimates of a curve may have missed their maximum, where it looks for the highest.
+def _evidence(store: Store, spec: AnySpec, name: str) -> dict[str, Any]:
+    """How many estimates of a curve are below the truth, and may have missed their maximum.
 
-    Rows are read for such curves alone.
+    The second is said where a curve looks for the highest one.
     """
-    if not isinstance(spec, Spec) or "maximum" not in spec.curve(name).starts:
+    if not isinstance(spec, Spec):
         return {}
     columns = evidence_columns(store, name)[1]
+    above = columns["above_truth"]
+    facts: dict[str, Any] = {
+        "compared": int((~np.isnan(above)).sum()),
+        "below_truth": below_truth(above),
+    }
+    if "maximum" not in spec.curve(name).starts:
+        return facts
     known = columns["p_higher"][~np.isnan(columns["p_higher"])]
     missed = float(known.mean()) if known.size else None
-    return {"doubtful": int(in_doubt(columns).sum()), "missed": missed}
+    return {**facts, "doubtful": int(in_doubt(columns).sum()), "missed": missed}
 
 
 def _status_of_curve(results: Cells, **facts: Any) -> CurveStatus:
@@ -172,6 +184,9 @@ def _status_notes(status: Status) -> Iterable[str]:
     if any(curve.open for curve in status.curves) and status.work is not None:
         yield f"the open cells should take {duration(status.work)} of computing"
     for curve in status.curves:
+        if curve.compared and curve.below_truth:
+            words = below_truth_clause(curve.below_truth, curve.compared, curve.done)
+            yield f"{curve.curve}: {words}"
         if curve.replication.why:
             count = curve.replication.replicates
             yield f"{curve.curve}: {count} replicates: {curve.replication.why}"

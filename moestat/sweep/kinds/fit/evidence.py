@@ -81,6 +81,11 @@ def in_doubt(columns: Mapping[str, FloatArray]) -> NDArray[np.bool_]:
     return (columns["n_starts"] > 1) & (columns["agreement"] < HALF)
 
 
+def below_truth(above: FloatArray) -> int:
+    """How many of N estimates have a lower log-likelihood than the truth."""
+    return int(np.sum(above < -HIGHER))
+
+
 def gather(
     columns: Mapping[str, FloatArray],
     certified: NDArray[np.bool_],
@@ -113,7 +118,7 @@ def gather(
         above_near_truth=_spread(above),
         higher=int(np.sum(above > HIGHER)),
         above_truth=_spread(beyond),
-        below_truth=int(np.sum(beyond < -HIGHER)),
+        below_truth=below_truth(beyond),
         confirmed=int(np.sum(~np.isnan(gained))),
         moved=int(np.sum(gained > 0.0)),
     )

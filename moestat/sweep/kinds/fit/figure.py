@@ -11,8 +11,8 @@ from moestat.rates.style import WIDTHS, caption, legend_beside, new_figure, wrap
 from moestat.sweep.errors import SweepError
 from moestat.sweep.escape import figure_text, panel_label
 from moestat.sweep.kinds.fit.analysis import CurveSummary
+from moestat.sweep.kinds.fit.shares import share
 from moestat.sweep.kinds.fit.spec import loss_label
-from moestat.sweep.kinds.fit.words import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

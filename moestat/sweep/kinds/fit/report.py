@@ -14,9 +14,10 @@ from moestat.sweep.escape import markdown_code, markdown_table, markdown_text, p
 from moestat.sweep.kinds.fit.analysis import ABSORBED, CELL_KINDS, CurveSummary, Exponent
 from moestat.sweep.kinds.fit.box import box_of
 from moestat.sweep.kinds.fit.evidence import Spread
+from moestat.sweep.kinds.fit.shares import share
 from moestat.sweep.kinds.fit.spec import Truth, as_fits, loss_label
 from moestat.sweep.kinds.fit.verdicts import LEVEL
-from moestat.sweep.kinds.fit.words import measured, p_value, rounded, share, verdict
+from moestat.sweep.kinds.fit.words import measured, p_value, rounded, verdict
 from moestat.sweep.store.store import Store
 
 _DAGGER = "\N{DAGGER}"

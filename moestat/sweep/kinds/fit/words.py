@@ -7,8 +7,7 @@ import math
 from moestat.rates.bounds import FASTER, SLOWER
 from moestat.rates.rate import RateResult
 from moestat.sweep.kinds.fit.analysis import CurveSummary
-
-_DASH = "\N{EN DASH}"
+from moestat.sweep.kinds.fit.shares import below_truth_clause, share
 
 
 def verdict(summary: CurveSummary) -> str:
@@ -44,10 +43,7 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
         clauses.append(f"an estimated {evidence.missed:.0%} of the fits miss their maximum")
     if evidence.above_truth is not None and evidence.below_truth:
         known = evidence.above_truth.count
-        below = share(evidence.below_truth, known)
-        clauses.append(
-            f"{below}{_of_those(known, summary.done)} have a lower log-likelihood than the truth"
-        )
+        clauses.append(below_truth_clause(evidence.below_truth, known, summary.done))
     if evidence.confirmed:
         clauses.append(
             f"a second pass moved {evidence.moved} of {evidence.confirmed} fits to a higher maximum"
@@ -60,11 +56,6 @@ def maximum_clauses(summary: CurveSummary) -> list[str]:
         without = "there is no slope" if sure is None else f"the slope is {measured(sure)}"
         clauses.append(f"without the {evidence.doubtful} fits in doubt {without}")
     return clauses
-
-
-def _of_those(known: int, done: int) -> str:
-    """Which fits a share is of, where cells of an earlier release did not record the number."""
-    return "" if known == done else f" of the {known} fits that recorded it"
 
 
 def _rate_clauses(summary: CurveSummary) -> list[str]:
@@ -112,13 +103,3 @@ def p_value(value: float | None) -> str:
 def rounded(value: float) -> str:
     """Two decimals, without a minus sign at 0."""
     return f"{round(value, 2) + 0.0:.2f}"
-
-
-def share(count: int, total: int) -> str:
-    """A share in percent; 0% means none, 100% all."""
-    if total == 0:
-        return _DASH
-    if count in (0, total):
-        return f"{count // total:.0%}"
-    percent = 100.0 * count / total
-    return "<1%" if percent < 1 else ">99%" if percent > 99 else f"{percent:.0f}%"
