@@ -11,6 +11,7 @@ import moestat
 from moestat.base.registry import configured
 from moestat.model.experts import EXPERTS
 from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
 from tests import oracle
 from tests.kinds import goes_with, make, random_theta
 
@@ -102,3 +103,24 @@ def test_a_scale_is_held_whether_its_representative_is_known_or_free():
     known = moestat.family("gaussian", gate="dense-to-sparse", n_experts=2)
     free = moestat.family("gaussian", gate="dense-to-sparse", n_experts=2, bounds={"tau": (0.1, 9)})
     assert known.n_free_params == free.n_free_params == 8
+
+
+def _boxed():
+    likelihoods = [*LIKELIHOODS, {"name": "binomial", "trials": 5}, {"name": "student-t", "dof": 4}]
+    found = [(each, "softmax") for each in likelihoods if each != "least-squares"]
+    found += [("gaussian", name) for name in GATES if name != "hierarchical"]
+    return found + [("least-squares", name) for name in GATES if name != "hierarchical"]
+
+
+@pytest.mark.parametrize(("likelihood", "gate"), _boxed(), ids=str)
+def test_the_box_of_a_family_is_one_that_families_take(likelihood, gate):
+    """Also where an option or the gate says what a block is, which no bounds release."""
+    try:
+        given = moestat.family(likelihood, gate=gate, n_experts=2)
+    except ValueError:
+        pytest.skip("the two do not go together")
+    again = moestat.family(likelihood, gate=gate, n_experts=2, bounds=given.box)
+    assert again.box == given.box
+    for name in given.likelihood.set_by_options.intersection(given.blocks):
+        with pytest.raises(ValueError, match=f"bounds: '{name}' is known, [0-9]+, got"):
+            moestat.family(likelihood, gate=gate, n_experts=2, bounds={name: (1, 9)})
