@@ -247,12 +247,12 @@ def _box_of(
         if name not in box:
             raise ValueError(f"bounds: unknown block {short(name)}; known: {', '.join(box)}")
         low, high = as_floats(f"bounds of {name!r}", pair, (2,))
-        if box[name][0] == box[name][1]:  # known by an option, or by the gate
-            if (low, high) != tuple(box[name]):
-                raise ValueError(
-                    f"bounds: {name!r} is known, {box[name][0]:g}, got ({low:g}, {high:g})"
-                )
+        if low == high and (low, high) == tuple(box[name]):
             continue
+        if name in chosen[2].set_by_options:
+            raise ValueError(
+                f"bounds: {name!r} is known, {box[name][0]:g}, got ({low:g}, {high:g})"
+            )
         if not low < high:
             raise ValueError(f"bounds of {name!r} must increase, got ({low:g}, {high:g})")
         if low <= 0.0 and name in logs:

@@ -114,7 +114,7 @@ def _boxed():
 
 @pytest.mark.parametrize(("likelihood", "gate"), _boxed(), ids=str)
 def test_the_box_of_a_family_is_one_that_families_take(likelihood, gate):
-    """Also where an option or the gate says what a block is, which no bounds release."""
+    """Also where an option or the gate says what a block is; bounds release that of a gate."""
     try:
         given = moestat.family(likelihood, gate=gate, n_experts=2)
     except ValueError:
