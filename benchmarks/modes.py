@@ -12,11 +12,12 @@ to number 479, judges them on the others, and writes results/modes.md: calibrati
 by each risk how many batches a search makes and how often it ends lower.
 
 `confirm` counts how often a default call misses the highest mode without a word, on the problems
-from number 50,000 on, in order, on which nothing was ever chosen, with one expert fewer than the
+from number 60,000 on, in order, on which nothing was ever chosen, with one expert fewer than the
 truth (``--excess -1``), as many (0), or one more (1).  Each call is judged by three full searches
 of other seeds, by climbs of the posterior density from the truth, where the fit has as many
 experts, and from the end of ``maximum="highest"``.  It adds lines to results/modes_confirm.jsonl,
-which `fit` reads.
+which `fit` reads.  By those of problems before 60,000, which an earlier count left there, the
+probability was chosen above which a fit warns.
 
 Where higher modes come from: of searches that had ended lower, 34 of 21 problems with one expert
 more than the truth (numbers 20,000 to 20,419), new runs ended higher with these mean probabilities,
@@ -63,6 +64,7 @@ import gzip
 import json
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -72,7 +74,6 @@ from calibration import bins_of, families, fitted, lines_of, row_of, synthetic
 
 import moestat
 from moestat.base.threads import ONE_THREAD
-from moestat.base.warnings import DisagreementWarning
 from moestat.estimation.data.priors import as_prior, with_prior
 from moestat.estimation.data.read import read_data
 from moestat.estimation.fit.identified import without_spare_columns
@@ -90,8 +91,8 @@ SEEDS = 3
 """Searches of each problem."""
 HELD = 480
 """The first problem that has no part in the fit."""
-CONFIRM = 50_000
-"""The first problem of the confirmatory count."""
+CONFIRM = 60_000
+"""The first problem of the confirmatory count; lines of problems before it served to choose."""
 
 
 class Watched(ModeRecord):
@@ -201,7 +202,6 @@ def confirmed(case: dict[str, Any]) -> dict[str, Any]:
         "call": round(call, 4),
         "looks": {name: round(each, 4) for name, each in looks.items() if np.isfinite(each)},
         "p_higher": result.certificate.p_higher,
-        "warned": DisagreementWarning.__name__ in result.kinds,
         "kinds": sorted(set(result.kinds)),
         "seconds": round(seconds, 3),
     }
@@ -253,13 +253,30 @@ def confirmed_lines(path: Path) -> list[str]:
     """The part of the page on the confirmatory count."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     calls = [record for record in records if "refused" not in record]
+    fresh = [call for call in calls if call["name"] >= CONFIRM]
+    refused = sum("refused" in record for record in records if record["name"] >= CONFIRM)
     lines = [
+        "",
+        "## Where a fit warns",
+        "",
+        f"Default calls on {len(calls) - len(fresh)} problems from number 50,000 on, by the"
+        f" probability of a higher mode above which they warn; the library's, {MODES.higher:g}, was"
+        " chosen on them. A mode that is missed without a warning is missed in silence, and a"
+        " warning where none is known is in vain.",
+        "",
+        "| warns above | experts | calls | missed | in vain | in silence |",
+        "|---|---|---|---|---|---|",
+    ]
+    for accepted in (0.04, 0.05, 0.07, 0.1, 0.15):
+        for words, some in _by_excess([call for call in calls if call["name"] < CONFIRM]):
+            lines.append(f"| {accepted:g} | {words} | {_counts(some, accepted)} |")
+    lines += [
         "",
         "## A confirmatory count",
         "",
         f"`python benchmarks/modes.py confirm`: default calls on problems from number {CONFIRM:,}"
         " on, on which nothing was chosen before: of each kind in the table the first ones, in"
-        f" order. {len(records) - len(calls)} more have data that their likelihood refuses. Each is"
+        f" order. {refused} more have data that their likelihood refuses. Each is"
         f" judged by {SEEDS} full searches of other seeds and by climbs of the posterior density"
         ' from the truth and from the end of `maximum="highest"`. A call misses the highest mode'
         f" where one of these is more than {SAME_HEIGHT} higher, and is silent where it does not"
@@ -268,20 +285,40 @@ def confirmed_lines(path: Path) -> list[str]:
         "| experts | calls | missed | warned in vain | in silence | 95% interval |",
         "|---|---|---|---|---|---|",
     ]
+    for words, some in _by_excess(fresh):
+        _, _, silent = _outcomes(some, MODES.higher)
+        low, high = wilson(silent / len(some), len(some))
+        lines.append(f"| {words} | {_counts(some, MODES.higher)} | {low:.1%} to {high:.1%} |")
+    return lines
+
+
+def _by_excess(calls: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The calls with as many experts as the truth, one more and one fewer, where there are any."""
     for excess, words in ((0, "as many as the truth"), (1, "one more"), (-1, "one fewer")):
         some = [call for call in calls if excess_of(call["name"]) == excess]
-        if not some:
-            continue
-        lower = [max(call["looks"].values()) - call["call"] > SAME_HEIGHT for call in some]
-        warned = [call["warned"] for call in some]
-        silent = sum(low and not said for low, said in zip(lower, warned, strict=True))
-        vain = sum(said and not low for low, said in zip(lower, warned, strict=True))
-        low, high = wilson(silent / len(some), len(some))
-        lines.append(
-            f"| {words} | {len(some)} | {sum(lower)} | {vain} | {silent}"
-            f" ({silent / len(some):.1%}) | {low:.1%} to {high:.1%} |"
-        )
-    return lines
+        if some:
+            yield words, some
+
+
+def _is_missed(call: dict[str, Any]) -> bool:
+    """Whether a higher mode than that of a call is known."""
+    return max(call["looks"].values()) - call["call"] > SAME_HEIGHT
+
+
+def _outcomes(calls: list[dict[str, Any]], accepted: float) -> tuple[int, int, int]:
+    """Calls that miss a higher mode, that warn in vain, and that miss one in silence.
+
+    They warn where the probability of a higher mode is above the accepted one.
+    """
+    missed = np.array([_is_missed(call) for call in calls])
+    warned = np.array([call["p_higher"] > accepted for call in calls])
+    return int(missed.sum()), int(np.sum(warned & ~missed)), int(np.sum(missed & ~warned))
+
+
+def _counts(calls: list[dict[str, Any]], accepted: float) -> str:
+    """Calls, misses, warnings in vain and misses in silence, as cells of a table."""
+    missed, vain, silent = _outcomes(calls, accepted)
+    return f"{len(calls)} | {missed} | {vain} | {silent} ({silent / len(calls):.1%})"
 
 
 def covariates(stop: dict[str, float]) -> list[float]:

@@ -6,6 +6,7 @@ import re
 import warnings
 from itertools import combinations
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -196,6 +197,18 @@ def test_a_fit_warns_by_its_probability():
         warnings.simplefilter("error", DisagreementWarning)
         for seed in range(4):
             moestat.fit("gaussian", *two_lines(seed=seed), n_experts=2, rng=seed)
+
+
+@pytest.mark.parametrize(("chance", "warns"), [(0.049, False), (0.051, True)])
+def test_a_default_call_warns_where_a_higher_mode_is_more_probable_than_the_guide_says(
+    chance, warns
+):
+    guide = (ROOT / "docs" / "guide" / "certificates.md").read_text()
+    assert "If the probability is larger than 5%" in guide
+    with mock.patch.object(ModeRecord, "probability", chance):
+        result = moestat.fit("gaussian", *two_lines(seed=1), n_experts=2, rng=0)
+    assert result.certificate.p_higher == pytest.approx(chance)
+    assert (DisagreementWarning.__name__ in result.kinds) is warns
 
 
 def test_coefficients_are_those_of_the_benchmark():
