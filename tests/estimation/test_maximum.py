@@ -14,6 +14,7 @@ from moestat.estimation.search.maximum import MaximumStarts
 from moestat.estimation.search.runs import run_each
 from moestat.estimation.starts import CopyStarts, GivenStarts, TruthStarts
 from moestat.solvers.driver import Cores
+from tests.kinds import GAUSSIAN, MULTINOMIAL, OTHERS
 
 TRUTH = moestat.family("gaussian", gate="softmax", n_experts=2)
 THETA = TRUTH.pack(
@@ -97,3 +98,26 @@ def test_with_as_many_experts_as_the_truth_there_is_nothing_to_allocate():
     again = fitted(TRUTH, X, y, [GivenStarts(THETA[None])])
     assert found.llf >= again.llf - 1e-6
     assert found.certificate.n_starts == 7
+
+
+@pytest.mark.parametrize("kind", [*GAUSSIAN, *MULTINOMIAL, *OTHERS], ids=str)
+def test_no_search_ends_below_the_truth(kind):
+    likelihood, gate, expert = kind
+    sizes = {"n_classes": 3} if likelihood == "multinomial" else {}
+    truth = moestat.family(likelihood, gate=gate, expert=expert, n_experts=2, **sizes)
+    told = 0
+    for seed in range(20):
+        theta = truth.typical(np.random.default_rng(seed))
+        X, y = data(300, seed, truth, theta)
+        if truth.rowwise(theta, np.ascontiguousarray(X.T), y)[0].mean(axis=1).min() < 0.2:
+            continue  # an expert on a few rows collapses
+        # As two pairs the truth has a place in the models without free masses, too.
+        family = truth.with_experts(4)
+        far = MaximumStarts(truth, theta, count=1, near=1, noise=30.0)
+        found = fitted(family, X, y, [far])
+        gain = family.log_density(found.theta, X, y) - truth.log_density(theta, X, y)
+        assert gain.sum() > -1e-6
+        told += 1
+        if told == 3:
+            break
+    assert told == 3

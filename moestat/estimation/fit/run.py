@@ -192,7 +192,8 @@ class RunningFit:
         positions = [j for j, end in enumerate(ends) if end is not None]
         solutions = [end for end in ends if end is not None]
         labels, counts = [self.labels[j] for j in positions], [self.counts[j] for j in positions]
-        best = _best(solutions, labels, [*counts, self.lower], seconds)
+        least = max((search.truth for search in self.searches), default=-np.inf)
+        best = _best(solutions, labels, [*counts, self.lower], least, seconds)
         best = self.with_probability(best)
         if self.searches and f"{NEAR} 0" in labels:
             best = judge(self.searches, best, solutions[labels.index(f"{NEAR} 0")])
@@ -239,19 +240,24 @@ class RunningFit:
 
 
 def _best(
-    solutions: Sequence[Solution], labels: Sequence[str], counts: list[int], seconds: float
+    solutions: Sequence[Solution],
+    labels: Sequence[str],
+    counts: list[int],
+    least: float,
+    seconds: float,
 ) -> Solution:
     """The certified solution of highest likelihood, else the highest, with the batch's record.
 
-    A solution with a collapsed atom is set aside when there is another: its likelihood, which has
-    no bound, is high because the atom fits a few samples, or rounded ones on one line.
+    A solution with a collapsed atom is set aside when there is another of height `least` or more:
+    its likelihood, which has no bound, is high because the atom fits a few samples, or rounded ones
+    on one line.
     """
     heights = np.array([solution.log_likelihood for solution in solutions])
     certified = np.array([solution.certificate.certified for solution in solutions])
     sound = np.array([not solution.certificate.collapsed for solution in solutions])
     heights = np.where(np.isfinite(heights), heights, -np.inf)
     eligible = sound & np.isfinite(heights)
-    if not eligible.any():
+    if not np.any(heights[eligible] >= least):
         eligible = np.ones_like(sound)
     top = float(heights[eligible].max())
     near = eligible & (heights >= top - SAME_HEIGHT)

@@ -30,7 +30,9 @@ from moestat.estimation.rules import MOST_FITS, SEARCH
 from moestat.estimation.search.higher import expected_distinct
 from moestat.estimation.search.runs import (
     RunEnd,
+    climb_each,
     group_by_height,
+    heights_at,
     places_by_height,
     run_each,
     run_starts,
@@ -44,6 +46,8 @@ from moestat.estimation.starts import (
     TruthStarts,
     make_starts,
 )
+from moestat.estimation.starts.given import share_masses
+from moestat.estimation.starts.scale import Scale, into_box
 from moestat.model.family import Family
 from moestat.solvers import Solution
 from moestat.solvers.problem import Problem
@@ -71,6 +75,8 @@ over-specified cells of six kinds after one search and after two, from other sta
 (`benchmarks/sweep_starts.py`).  In 90 cells of another seed the Brier score is .256 after one
 search, that of the mean share .250, and .219 and .218 after two; coefficients that are fitted again
 do no better: heights of runs say little about higher ones."""
+_BESIDE = 0.01
+"""Distance from the truth, in units of random predictors, of runs that begin beside it."""
 _FROM_FIT = 6
 """Starts from the fit with the truth's number of experts for each with random predictors."""
 
@@ -86,6 +92,8 @@ class Finalists(NamedTuple):
     """Number of runs that ended lower."""
     ends: list[float]
     """Heights of all runs."""
+    truth: float
+    """Height of the truth, -inf where the family has no place for it."""
 
 
 def judge(searches: Sequence[Finalists], best: Solution, near: Solution) -> Solution:
@@ -124,7 +132,9 @@ class MaximumStarts:
     directions the likelihood rises most (`ScoreStarts`).  Those of classes have copies of the
     experts, in every allocation of the further ones to true ones, moved apart at random
     (`CopyStarts`): there all experts move on the way to a high maximum.  Without further atoms
-    random predictors and splits of the one-expert fit take turns.
+    random predictors and splits of the one-expert fit take turns.  Where all of these end lower
+    than the truth is, two more begin at it: the bounds of theorems hold for estimates at least as
+    high.
 
     Parameters
     ----------
@@ -181,12 +191,19 @@ class MaximumStarts:
         close = run_each(rows, neighbours.draw(rows, rng), NEWTON_STEPS)
         near = max(range(len(close)), key=lambda place: close[place].height)
         runs = [*close, *run_each(rows, self.draw_others(rows, rng), NEWTON_STEPS)]
+        truth = self._truth_within(rows.family)
+        least = float(np.max(heights_at(rows, truth), initial=-np.inf))
+        if least > max(run.height for run in runs):
+            # Derivatives do not lead copies at one place apart.
+            beside = truth + _BESIDE * Scale(rows).noise(rows.family, rng)
+            runs += climb_each(rows, np.vstack([truth, beside]), NEWTON_STEPS)
         groups = places_by_height(runs)
         (own,) = (group for group in groups if near in group)
         kept = [own, *(group for group in groups if group is not own)][: SEARCH.returned + 1]
         points = np.array([runs[place].theta for place in (near, *(g[0] for g in kept[1:]))])
         counts = [len(group) for group in kept]
-        return Finalists(points, counts, len(runs) - sum(counts), [run.height for run in runs])
+        ends = [run.height for run in runs]
+        return Finalists(points, counts, len(runs) - sum(counts), ends, least)
 
     def draw_others(self, problem: Problem, rng: np.random.Generator) -> FloatArray:
         """Starts (count, P) that are not near the truth, of all kinds in turn."""
@@ -200,6 +217,20 @@ class MaximumStarts:
             kinds, rules["split"] = ["random", "split"], SplitStarts
         wanted = Counter(islice(cycle(kinds), self.count))
         return np.vstack([rules[kind](n).draw(problem, rng) for kind, n in wanted.items()])
+
+    def _truth_within(self, family: Family) -> FloatArray:
+        """The truth in the family that is fitted (1, P), or (0, P) if that has fewer experts.
+
+        Copies of all true atoms, as many of each as can be, that share the masses are the truth if
+        it has a place there, also where masses are not free.
+        """
+        k, true = family.n_experts, self.truth_family.n_experts
+        if k < true:
+            return np.empty((0, family.n_params))
+        small = family.with_experts(true)
+        atoms, shared = small.split(small.embed(self.truth_family, self.truth))
+        cells = np.arange(k) % true
+        return into_box(family, family.join(share_masses(family, atoms, cells), shared)[None])
 
     def _fit_smaller(self, problem: Problem) -> FloatArray:
         """Some steps of the fit with the truth's number of experts, from the truth."""

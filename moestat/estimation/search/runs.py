@@ -27,7 +27,7 @@ from moestat.solvers.bfgs import bfgs_steps
 from moestat.solvers.collapse import collapsed_atoms
 from moestat.solvers.driver import Cores, attempt, succeeded
 from moestat.solvers.least_squares.base import LeastSquaresSolver
-from moestat.solvers.problem import Iteration, Objective, Problem
+from moestat.solvers.problem import Iteration, Objective, Problem, Request
 from moestat.solvers.quasi_newton import MANY
 from moestat.solvers.squares import profile_log_likelihood
 from moestat.solvers.trust_region.newton_loop import newton_steps
@@ -97,6 +97,22 @@ def places_by_height(ends: Sequence[RunEnd]) -> list[list[int]]:
     return found
 
 
+def heights_at(problem: Problem, points: FloatArray) -> FloatArray:
+    """Log-likelihoods (m,) at points (m, P), as those of the ends of runs; -inf out of range."""
+    size = float(problem.data.weight.sum())
+    heights = np.full(len(points), -np.inf)
+    for place, theta in enumerate(points):
+        try:
+            if problem.family.is_regression:
+                squares = problem.evaluate(Request(Objective.RESIDUALS, theta)).value
+                heights[place] = profile_log_likelihood(squares, size)
+            else:
+                heights[place] = -problem.evaluate(Request(Objective.VALUE, theta)).value
+        except np.linalg.LinAlgError:
+            continue
+    return np.where(np.isfinite(heights), heights, -np.inf)
+
+
 def climb_all(
     problems: Sequence[Problem],
     points: FloatArray,
@@ -139,19 +155,29 @@ def run_each(
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """The ends of climbs from points (m, P), after at most `steps` steps, in their order."""
-    starts = into_box(problem.family, points)
-    # The starts were found on other rows, so a climb on previews would not improve them.
-    known = replace(problem, seen=problem.data.size)
-    ends = climb_all([known.restart() for _ in starts], starts, steps, tolerance)
+    ends = climb_each(problem, points, steps, tolerance)
     # If all atoms have collapsed, the data lie exactly on k lines, and the fit is no artefact.
     k = problem.family.n_experts
     sound = [np.isfinite(h) and len(collapsed_atoms(problem, theta)) in (0, k) for theta, h in ends]
     judged = [
-        RunEnd(theta, height if ok else -np.inf)
-        for (theta, height), ok in zip(ends, sound, strict=True)
+        end if ok else RunEnd(end.theta, -np.inf) for end, ok in zip(ends, sound, strict=True)
     ]
     keep(judged, steps, problem.data.size)
     return judged
+
+
+def climb_each(
+    problem: Problem,
+    points: FloatArray,
+    steps: int,
+    tolerance: float = RUN_TOLERANCE,
+) -> list[RunEnd]:
+    """As `run_each`, with the heights that ends with collapsed atoms have in the box."""
+    starts = into_box(problem.family, points)
+    # The starts were found on other rows, so a climb on previews would not improve them.
+    known = replace(problem, seen=problem.data.size)
+    ends = climb_all([known.restart() for _ in starts], starts, steps, tolerance)
+    return [RunEnd(theta, height) for theta, height in ends]
 
 
 def some_rows(problem: Problem, rng: np.random.Generator, n_rows: int) -> Problem:
