@@ -41,8 +41,8 @@ Verdicts on the theorems, with the explicit measures that decide some of them, a
 
 Made by `python -m experiments.pages.gaussian_theorems COMPETITION SOFTMAX TOP` from the stores
 of `gaussian_competition`, `gaussian_softmax` and `gaussian_exact_v1` (`python -m moestat.sweep run
-gaussian_competition --out gaussian_competition.sqlite`, and so on; half an hour of one processor in
-all).  It is anew only when these are.
+gaussian_competition --no-confirm`, and so on; one to two hours of one processor in all).  It is
+anew only when these are.
 """
 
 Exponents = Mapping[str, Fraction]
