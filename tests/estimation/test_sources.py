@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import warnings
 
@@ -96,8 +97,13 @@ def same(found, whole):
     scale = np.where(whole.theta_bse > 0, whole.theta_bse, 1.0)
     assert np.max(np.abs(found.theta - whole.theta) / scale) < 1e-4
     assert found.bic == pytest.approx(whole.bic)
-    assert found.notes == whole.notes
+    assert [*map(_without_counts, found.notes)] == [*map(_without_counts, whole.notes)]
     assert found.kinds == whole.kinds
+
+
+def _without_counts(note):
+    """A note without how many runs came to the best height, which rounding decides."""
+    return re.sub(r"\d+ of \d+ runs|about \d+%", "", note)
 
 
 @pytest.mark.parametrize("kind", each_run(KINDS, ["folder", "dask"]))

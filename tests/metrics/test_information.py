@@ -232,7 +232,7 @@ def test_chunks_of_rows_do_not_change_the_spectrum(monkeypatch):
     theta = random_theta(family, np.random.default_rng(2))
     whole = information_spectrum(family, theta, n_nodes=30)
     product = expected_information(family, theta, n_nodes=30)
-    monkeypatch.setattr(moestat.metrics.quadrature, "_ROWS", 500)
+    monkeypatch.setattr(moestat.metrics.panels, "_ROWS", 500)
     parts = information_spectrum(family, theta, n_nodes=30)
     assert parts.eigenvalues == pytest.approx(whole.eigenvalues, rel=1e-9)
     assert np.allclose(expected_information(family, theta, n_nodes=30), product, rtol=1e-12)
