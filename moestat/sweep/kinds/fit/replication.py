@@ -81,22 +81,16 @@ def first_pass(store: Store, cells: Cells) -> Cells:
         return cells
     loss, certified = cells.loss.copy(), cells.certified.copy()
     chosen = cells.done & np.isin(cells.shape, again)
-    columns = read_columns(
-        store,
-        cells.where(chosen),
-        lambda shape, numbers: {
-            "loss": shape.column(numbers, CERTIFICATE, "second_pass", "first_loss")
-        },
-    )
-    loss[chosen] = columns.take("loss")
+    loss[chosen] = read_columns(store, cells.where(chosen), _first_losses).take("loss")
     for number in again:
-        was = shapes[number].literal(CERTIFICATE, "second_pass", "first_certified")
+        was = shapes[number].literal(CERTIFICATE, _SECOND, "first_certified")
         if was is not None:
             certified[cells.shape == number] = was
     return replace(cells, loss=loss, certified=certified)
 
 
 def _first_losses(shape: Shape, numbers: NDArray[np.void]) -> dict[str, FloatArray]:
+    """The losses (N,) before a second pass."""
     return {"loss": shape.column(numbers, CERTIFICATE, _SECOND, "first_loss")}
 
 
