@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,16 @@ from statsmodels.tools.numdiff import approx_hess
 import moestat
 from moestat import Prior
 from moestat.base.warnings import IdentificationWarning, SeparationWarning
+from moestat.estimation.data.priors import as_prior, has_prior
 from moestat.estimation.fitting.estimators import MoEClassifier, MoERegressor
+from moestat.model.constraints import Constraint
+from moestat.model.gates import GATES
+from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
 from moestat.solvers import EM
 from moestat.solvers.newton import Newton
 from tests import oracle
+from tests.kinds import goes_with
 
 SEPARATED = np.arange(8.0), np.repeat([1, 2], 4)
 UNITS = DataUnits(np.array([3.0, -1.0]), np.array([2.0, 0.5]), 4.0, 10.0)
@@ -76,6 +82,73 @@ def test_penalty_is_minus_the_log_density_and_its_derivatives(family):
     np.testing.assert_allclose(penalty.gradient(here)[free], slopes, rtol=1e-6, atol=1e-7)
     bends = [(penalty.gradient(here + m) - penalty.gradient(here - m)) / (2 * step) for m in moves]
     np.testing.assert_allclose(penalty.hessian(here)[free], bends, rtol=1e-6, atol=1e-7)
+
+
+def form_of(family):
+    """The form of the weak prior (P, P), and the places of the experts' coefficients in it."""
+    d, n_responses = family.n_features, len(family.likelihood.laws)
+    each = np.arange(1.0, n_responses + 1.0)
+    level, unit = (4.0, 10.0) if n_responses == 1 else (each, 2.0 * each)
+    units = DataUnits(UNITS.centre[:d], UNITS.scale[:d], level, unit)
+    form = as_prior("weak", family).penalty(family, units).quadratic
+    first = len(family.gate.channels(family.n_features))
+    channels = range(first, len(family.channels))
+    own = [family.index[:, c, None] + np.arange(int(family.width[c])) for c in channels]
+    return form, np.concatenate([places.ravel() for places in own])
+
+
+@pytest.mark.parametrize("likelihood", [name for name, one in LIKELIHOODS.items() if one.block])
+def test_the_prior_of_every_gate_is_a_density_and_that_of_experts_knows_no_gate(likelihood):
+    """Its form is symmetric and positive semidefinite, with the experts as under a softmax gate."""
+    sizes = {"n_experts": 3, "n_features": 2}
+    sizes |= {"n_classes": 4} if likelihood in ("multinomial", "ordinal") else {}
+    plain, places = form_of(moestat.family(likelihood, gate="softmax", **sizes))
+    for gate in GATES:
+        if not goes_with(likelihood, gate, "linear"):
+            continue
+        family = moestat.family(likelihood, gate=gate, **sizes)
+        if not has_prior(family):
+            continue
+        form, own = form_of(family)
+        np.testing.assert_allclose(form, form.T, atol=1e-14)
+        assert np.linalg.eigvalsh(form)[0] >= -1e-12, gate
+        np.testing.assert_allclose(
+            form[np.ix_(own, own)], plain[np.ix_(places, places)], err_msg=gate
+        )
+        rest = np.setdiff1d(np.arange(len(form)), own)
+        assert not form[np.ix_(own, rest)].any(), gate
+
+
+def test_experts_are_independent_where_some_do_not_have_a_coefficient():
+    """Lines through the origin, and a uniform law beside a line, which has none."""
+    x = np.linspace(-1.0, 1.0, 80)
+    y = np.where(x > 0.0, 2.0 * x, -x) + 0.1 * np.cos(40.0 * x)
+    table, through_0 = {"y": y, "x": x}, {"n_experts": 2, "rng": 0, "prior": "weak"}
+    lines = moestat.fit_formula("y ~ 0 + x | x", table, **through_0).family
+    noise = {"name": "uniform", "low": -6.0, "high": 7.0}
+    beside = moestat.family({"experts": ["gaussian", "student-t", noise]}, gate="softmax")
+    for family in (lines, beside):
+        form, own = form_of(family)
+        atom = np.searchsorted(family.index[1:, 0], own, side="right")
+        apart = atom[:, None] != atom
+        assert not form[np.ix_(own, own)][apart].any()
+
+
+@pytest.mark.parametrize("gate", [name for name in GATES if goes_with("gaussian", name, "linear")])
+def test_the_prior_does_not_depend_on_what_is_fixed(gate):
+    """A coefficient that is fixed at the mode's value leaves the posterior density as it was."""
+    for likelihood in ("gaussian", "multinomial"):
+        if not goes_with(likelihood, gate, "linear"):
+            continue
+        family = moestat.family(likelihood, gate=gate, n_experts=3, n_features=2)
+        if not has_prior(family):
+            continue
+        for name, places in family.blocks.items():
+            if places.ndim == 0 or family.lower[places.flat[0]] == family.upper[places.flat[0]]:
+                continue
+            one = Constraint(name, experts=(0,), value=1.0)
+            fixed = replace(family, constraints=(*family.constraints, one))
+            np.testing.assert_array_equal(form_of(fixed)[0], form_of(family)[0], err_msg=name)
 
 
 def test_the_reference_expert_does_not_matter():

@@ -113,15 +113,20 @@ class Prior:
         laws = family.likelihood.laws
         response = np.ravel(units.unit)[family.response_of]
         linked = np.array([law.link is not None for law in laws])[family.response_of]
-        pinned = family.lower == family.upper
+        translated = np.zeros(family.n_params, dtype=bool)
+        for name in family.gate.translations:
+            translated[family.blocks[name]] = True
         quadratic, middle = np.zeros((family.n_params, family.n_params)), np.zeros(family.n_params)
         levels = _levels(family, units)[family.response_of]
         n_gate_channels = len(family.gate.channels(family.n_features))
         dependences = {name for names in family.likelihood.pairs.values() for name in names}
-        # Components of a linear expert are classes; those of others are hidden units.
+        # Components of a linear expert are classes; those of others are hidden units, and those of
+        # a gate's channel are inputs.
         has_classes = family.expert.block is None
         class_response = [
-            family.response_of[c] if has_classes and channel.component is not None else -1
+            family.response_of[c]
+            if has_classes and c >= n_gate_channels and channel.component is not None
+            else -1
             for c, channel in enumerate(family.channels)
         ]
         for c, channel in enumerate(family.channels):
@@ -134,6 +139,8 @@ class Prior:
             form = _form(family.width[c], units, scale * unit)
             if c >= n_gate_channels and family.expert.units.is_level(channel.intercept):
                 middle[family.index[:, c]] = levels[c]
+            own_terms = np.arange(int(family.width[c]))
+            contrasts = bool(translated[family.index[:, c, None] + own_terms].any())
             classes = (
                 []
                 if class_response[c] < 0
@@ -141,9 +148,7 @@ class Prior:
             )
             for other in classes or [c]:
                 share = float(c == other) - (1.0 / (len(classes) + 1) if classes else 0.0)
-                contrasts = bool(pinned[family.index[:, c]].any())
                 between = share * (np.eye(k) - (1.0 / k if contrasts else 0.0))
-                own_terms = np.arange(int(family.width[c]))
                 rows, columns = (family.index[:, at, None] + own_terms for at in (c, other))
                 product = between[:, None, :, None] * form[:, None]
                 quadratic[rows[..., None, None], columns] += product
