@@ -87,18 +87,19 @@ class ModeRules(NamedTuple):
     fewer, all of which reach one mode, do not end a search.  Of 175 calls on problems that nobody
     had used, 14 missed a higher mode in silence with one batch for each expert at once and a third
     covariate, and 3 of 168 with this rule, at 1.12 to 1.15 times the time."""
-    risk: float = 0.04
+    risk: float = 0.03
     """Largest accepted probability of a higher mode: three batches whose runs all reach one mode
-    end a search.  With .02, of 294 calls on new problems one less misses a higher mode in silence,
-    in 1.1 times the time (`benchmarks/modes.py`)."""
-    coefficients: tuple[float, float, float] = (0.486, -1.949, 0.874)
+    end a search.  With .04, of 904 calls three more miss a higher mode in silence, in .97 times the
+    time (`benchmarks/modes.py`); with .02 such a search needs one batch more."""
+    coefficients: tuple[float, float, float] = (0.396, -1.939, 0.894)
     """Coefficients of the probability of a higher mode: of 1, of ln(runs + 1/2), where runs is the
     number of runs that reached the best mode, and of ln(1 + neighbours), the number of neighbours
     of it without a gain (`benchmarks/modes.py`)."""
-    higher: float = 0.05
-    """Probability of a higher mode above which a fit warns.  Of 297 calls with as many experts as
-    the truth 2 miss a higher mode in silence, and 39 warn in vain; of 210 with one more 7 and 104;
-    with .10, 6 and 23, and 9 and 65 (`benchmarks/modes.py`)."""
+    higher: float = 0.04
+    """Probability of a higher mode above which a fit warns.  Of 497 calls with as many experts as
+    the truth 2 miss a higher mode in silence, and 85 warn in vain; of 407 with one more 11 and 215;
+    with .05, 3 and 77, and 13 and 193; with .10, 10 and 38, and 19 and 117
+    (`benchmarks/modes.py`)."""
     rows: int = 30
     """Rows of a part for each parameter; a part has at least `SearchRules.least` rows."""
     steps: int = 20
