@@ -27,14 +27,22 @@ from numba.core import config
 _KERNEL_SOURCES = (
     "compiler",
     "model/activations.py",
-    "model/gates",
+    "model/by_expert.py",
+    "model/censoring.py",
+    "model/components.py",
     "model/experts",
+    "model/gates",
     "model/likelihoods",
+    "model/random_effects.py",
+    "model/recombination.py",
     "kernels",
     "networks/expert_count/activations.py",
     "networks/expert_count/experts",
     "networks/expert_count/rows",
+    "solvers/bfgs.py",
+    "solvers/line_search.py",
     "solvers/merging_atoms",
+    "solvers/spring.py",
     "solvers/trust_region",
 )
 

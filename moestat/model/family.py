@@ -321,6 +321,21 @@ class Family(ParameterLayout):
         by_place[at] -= by_place[at[-1:]]
         return pinned
 
+    def at_unit_scale(self, theta: FloatArray) -> FloatArray:
+        """Parameters (..., P) of the same densities at which the scale of a gate is 1.
+
+        They are theta where the gate has no scale; it is as near to 1 as its bounds allow.
+        """
+        if not self.gate.scaling:
+            return theta
+        *blocks, name = self.gate.scaling
+        scaled, at = np.array(theta, dtype=np.float64), self.blocks[name]
+        scaled[..., at] = np.clip(1.0, self.lower[at], self.upper[at])
+        factor = scaled[..., at] / theta[..., at]
+        for block in blocks:
+            scaled[..., self.blocks[block].ravel()] *= factor[..., None]
+        return scaled
+
     @cached_property
     def _translated(self) -> IntArray:
         """Places (k, q) of the coefficients of each atom that the gate's translations move."""

@@ -271,7 +271,7 @@ class ParameterLayout:
         return bound
 
     @cached_property
-    def _equal_sets(self) -> list[IntArray]:
+    def equal_sets(self) -> list[IntArray]:
         """Sets of positions of coefficients that are equal, pinned ones among them."""
         sets: list[IntArray] = []
         for one in self.constraints:
@@ -311,7 +311,7 @@ class ParameterLayout:
                 zip(self.index[:, -1].tolist(), map(float, choices.law_of_expert), strict=True)
             )
         pinned = dict.fromkeys(self._pinned_at_zero.tolist(), 0.0) | known
-        for tie in self._equal_sets:
+        for tie in self.equal_sets:
             values = {pinned[at] for at in tie.tolist() if at in pinned}
             if len(values) > 1:
                 raise ValueError(
@@ -364,7 +364,7 @@ class ParameterLayout:
     @cached_property
     def ties(self) -> list[IntArray]:
         """Sets of positions of free coefficients that are equal."""
-        return [tie for tie in self._equal_sets if int(tie[0]) not in self.known_values]
+        return [tie for tie in self.equal_sets if int(tie[0]) not in self.known_values]
 
     @cached_property
     def held_positions(self) -> IntArray:

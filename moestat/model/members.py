@@ -140,6 +140,8 @@ class Gate:
     constraints: Callable[[int], tuple[Constraint, ...]] = field(default=lambda k: (), repr=False)
     """``constraints(k)``: which coefficients of k experts are equal, or known, as
     `moestat.model.constraints.Constraint`; the experts may then not change places."""
+    nodes: tuple[tuple[str, ...], ...] = ()
+    """Blocks of the intercepts of scores that compete with a score of 0, at one level of nodes."""
 
 
 @dataclass(frozen=True)

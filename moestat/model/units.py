@@ -26,6 +26,8 @@ class DataUnits:
     # classes
     level: float | FloatArray = 0.0
     unit: float | FloatArray = 1.0
+    # (d, d): mean products of the inputs, where a prior needs them
+    squares: FloatArray | None = None
 
     def compose(self, units: DataUnits) -> DataUnits:
         """The map for data that have been mapped by `units` before."""

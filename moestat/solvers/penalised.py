@@ -25,8 +25,8 @@ class Penalty:
     """Q, positive semidefinite; shape (P, P)."""
     logs: IntArray
     """Positions of the logarithms of variances; shape (m,)."""
-    shape: float = 0.0
-    """Coefficient a of the logarithms."""
+    shape: float | FloatArray = 0.0
+    """Coefficients a of the logarithms; shape (m,)."""
     rate: float | FloatArray = 0.0
     """Coefficients b of the inverse variances; shape (m,)."""
     centre: float | FloatArray = 0.0
@@ -96,6 +96,10 @@ class PenalisedProblem(Problem):
     def prior_of(self, theta: FloatArray) -> float:
         """The penalty of parameters (P,)."""
         return self.penalty.value(theta)
+
+    def with_known_scale(self, points: FloatArray) -> FloatArray:
+        """Points (m, P) at which the scale of the gate is 1: the penalty depends on it."""
+        return self.family.at_unit_scale(points)
 
     def restrict(self, family: Family, data: Rows, places: IntArray) -> Problem:
         """The problem of a smaller family, whose parameters are those at `places`, and its data."""

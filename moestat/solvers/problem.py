@@ -204,6 +204,10 @@ class Problem:
         """Minus the log prior density of parameters (P,), 0 without one."""
         return 0.0
 
+    def with_known_scale(self, points: FloatArray) -> FloatArray:
+        """Points (m, P) of the same densities: the likelihood does not depend on a scale."""
+        return points
+
     def restrict(self, family: Family, data: Rows, places: IntArray) -> Problem:
         """The problem of a smaller family, whose parameters are those at `places`, and its data."""
         return Problem(family, data, resolved=self.resolved)

@@ -32,9 +32,10 @@ def pull(spring, theta, gradient, hessian):
         for i in range(len(hessian)):
             hessian[j, i] += stiffness[j, i]
     for j in range(logs.shape[1]):
-        inverse = logs[1, j] * math.exp(-theta[j])
-        value += logs[0, j] * theta[j] + inverse
-        gradient[j] += logs[0, j] - inverse
-        if len(hessian):
-            hessian[j, j] += inverse
+        if logs[0, j] != 0.0:  # of other coefficients the exponential may be infinite
+            inverse = logs[1, j] * math.exp(-theta[j])
+            value += logs[0, j] * theta[j] + inverse
+            gradient[j] += logs[0, j] - inverse
+            if len(hessian):
+                hessian[j, j] += inverse
     return value

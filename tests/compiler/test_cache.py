@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import moestat
+from moestat.compiler.cache import kernel_sources
 
 PROGRAM = """
 from moestat.compiler.jit import compile_loop
@@ -20,6 +21,13 @@ def loop(s):
 
 print(loop(0.5))
 """
+
+
+def test_every_file_that_is_inlined_names_the_folder_of_the_compiled_code():
+    known, root = set(kernel_sources()), Path(moestat.__file__).parent
+    inlined = [p for p in root.rglob("*.py") if "\n@device" in p.read_text()]
+    assert len(inlined) > 30
+    assert not [str(path.relative_to(root)) for path in inlined if path not in known]
 
 
 def test_an_edit_is_seen_where_no_cache_can_be_written(tmp_path):

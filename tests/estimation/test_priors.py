@@ -15,7 +15,7 @@ from moestat import Prior
 from moestat.base.warnings import IdentificationWarning, SeparationWarning
 from moestat.estimation.data.priors import as_prior, has_prior
 from moestat.estimation.fitting.estimators import MoEClassifier, MoERegressor
-from moestat.model.constraints import Constraint
+from moestat.model.constraints import Constraint, along, averaged
 from moestat.model.gates import GATES
 from moestat.model.likelihoods import LIKELIHOODS
 from moestat.model.units import DataUnits
@@ -84,13 +84,18 @@ def test_penalty_is_minus_the_log_density_and_its_derivatives(family):
     np.testing.assert_allclose(penalty.hessian(here)[free], bends, rtol=1e-6, atol=1e-7)
 
 
-def form_of(family):
-    """The form of the weak prior (P, P), and the places of the experts' coefficients in it."""
+def weak(family):
+    """The weak prior of a family, for data in odd units."""
     d, n_responses = family.n_features, len(family.likelihood.laws)
     each = np.arange(1.0, n_responses + 1.0)
     level, unit = (4.0, 10.0) if n_responses == 1 else (each, 2.0 * each)
     units = DataUnits(UNITS.centre[:d], UNITS.scale[:d], level, unit)
-    form = as_prior("weak", family).penalty(family, units).quadratic
+    return as_prior("weak", family).penalty(family, units)
+
+
+def form_of(family):
+    """The form of the weak prior (P, P), and the places of the experts' coefficients in it."""
+    form = weak(family).quadratic
     first = len(family.gate.channels(family.n_features))
     channels = range(first, len(family.channels))
     own = [family.index[:, c, None] + np.arange(int(family.width[c])) for c in channels]
@@ -148,7 +153,153 @@ def test_the_prior_does_not_depend_on_what_is_fixed(gate):
                 continue
             one = Constraint(name, experts=(0,), value=1.0)
             fixed = replace(family, constraints=(*family.constraints, one))
-            np.testing.assert_array_equal(form_of(fixed)[0], form_of(family)[0], err_msg=name)
+            rng = np.random.default_rng(0)
+            a, b = fixed.feasible(rng.normal(size=(2, family.n_params)))
+            rise = [weak(each).value(a) - weak(each).value(b) for each in (fixed, family)]
+            assert rise[0] == pytest.approx(rise[1], rel=1e-9), name
+
+
+LAWS = [name for name, one in LIKELIHOODS.items() if one.block and not one.parts]
+
+
+@pytest.mark.parametrize("likelihood", LAWS)
+def test_what_is_equal_stays_equal_and_counts_once(likelihood):
+    """The form keeps ties, and a block is the same parameter however its equality is written."""
+    sizes = {"n_experts": 3, "n_features": 2}
+    sizes |= {"n_classes": 4} if likelihood in ("multinomial", "ordinal") else {}
+    family, rng = moestat.family(likelihood, gate="softmax", **sizes), np.random.default_rng(0)
+    for name, places in family.blocks.items():
+        if places.ndim == 0:
+            continue
+        tied = replace(family, constraints=(*family.constraints, Constraint(name)))
+        prior, theta = weak(tied), tied.feasible(rng.normal(size=tied.n_params))
+        gradient = prior.gradient(theta)
+        np.testing.assert_allclose(averaged(gradient, tied.ties), gradient, atol=1e-12)
+        hessian = prior.hessian(theta)
+        np.testing.assert_allclose(along(hessian, tied.ties) @ theta, hessian @ theta, atol=1e-11)
+        shareable = name not in family.gate.bounds and name in [
+            channel.intercept for channel in family.channels if channel.slope is None
+        ]
+        if not shareable or likelihood == "ordinal":
+            continue
+        shared = replace(family, likelihood=family.likelihood.with_equal([name]))
+        values = []
+        for _ in range(2):
+            theta = tied.feasible(rng.normal(size=tied.n_params))
+            blocks = tied.unpack(theta)
+            one = shared.pack({**blocks, name: np.ravel(blocks[name])[0]})
+            values.append((prior.value(theta), weak(shared).value(one)))
+        assert np.diff(values, axis=0)[0, 0] == pytest.approx(np.diff(values, axis=0)[0, 1]), name
+
+
+def rises(first, second, thetas):
+    """How the priors of two families rise between parameters of the same densities."""
+    values = [
+        [weak(F).value(theta) for F, theta in zip((first, second), pair, strict=True)]
+        for pair in thetas
+    ]
+    return np.diff(values, axis=0)[0]
+
+
+def test_gates_that_are_the_softmax_gate_have_its_prior():
+    """The dense-to-sparse gate without an activation, and a tree of one node."""
+    sizes = {"n_experts": 3, "n_features": 2}
+    softmax = moestat.family("gaussian", gate="softmax", **sizes)
+    dense = moestat.family("gaussian", gate="dense-to-sparse", **sizes)
+    tree = moestat.family("gaussian", gate={"name": "hierarchical", "tree": [1, 2, 3]}, **sizes)
+    turned = moestat.family("gaussian", gate={"name": "hierarchical", "tree": [3, 1, 2]}, **sizes)
+    rng, pairs = np.random.default_rng(0), {"dense": [], "tree": [], "turned": []}
+    for _ in range(2):
+        theta = softmax.pin(rng.normal(size=softmax.n_params))
+        blocks = softmax.unpack(theta)
+        score, slope = blocks.pop("beta0"), blocks.pop("beta1")
+        other = {"gamma": score, "alpha": slope, "beta": np.zeros(3), "tau": 1.0}
+        pairs["dense"].append((theta, dense.pack({**other, **blocks})))
+        for name, family, order in (("tree", tree, [0, 1, 2]), ("turned", turned, [2, 0, 1])):
+            node = family.unpack(family.typical(0))
+            for j, expert in enumerate(order[:-1], start=1):
+                node[f"c1_{j}"] = np.full(3, score[expert] - score[order[-1]])
+                node[f"v1_{j}"] = np.tile(slope[expert] - slope[order[-1]], (3, 1))
+            pairs[name].append((theta, family.pack({**node, **blocks})))
+    for name, family in (("dense", dense), ("tree", tree), ("turned", turned)):
+        own, other = rises(softmax, family, pairs[name])
+        assert own == pytest.approx(other, rel=1e-9), name
+
+
+@pytest.mark.parametrize("tree", [[[1, 2], 3], [3, [1, 2]]])
+def test_what_a_tree_does_not_have_counts_for_nothing(tree):
+    """Its prior is 0 at scores of 0, whatever its codes of sides and of absent children are."""
+    gate = {"name": "hierarchical", "tree": tree}
+    family = moestat.family("poisson", gate=gate, n_experts=3)
+    blocks = family.unpack(family.typical(0))
+    for name, block in blocks.items():
+        known = np.isin(family.blocks[name], list(family.known_values))
+        blocks[name] = np.where(known, block, 0.0)
+    assert weak(family).value(family.pack(blocks)) == 0.0
+
+
+def test_the_order_of_likelihoods_does_not_matter():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120)
+    y = np.where(rng.random(120) < 0.5, 2.0 + x, -2.0 - x) + 0.5 * rng.normal(size=120)
+    noise, heights = {"name": "uniform", "low": -9.0, "high": 9.0}, []
+    for experts in (["gaussian", "gaussian", noise], [noise, "gaussian", "gaussian"]):
+        how = {"prior": Prior(gate=0.3, experts=0.3), "rng": 0}
+        heights.append(moestat.fit({"experts": experts}, x, y, **how).log_posterior)
+    assert heights[0] == pytest.approx(heights[1], abs=1e-6)
+
+
+def test_a_response_of_classes_beside_others_has_no_unit():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    classes = 1 + (x + rng.logistic(size=150) > 1.5) + (x + rng.logistic(size=150) > 3)
+    counts, how = rng.poisson(2, size=150), {"n_experts": 1, "prior": Prior(experts=0.3), "rng": 0}
+    alone = moestat.fit("ordinal", x, classes, **how)
+    beside = moestat.fit(["ordinal", "poisson"], x, np.column_stack([classes, counts]), **how)
+    assert beside.blocks["a_y1"].ravel() == pytest.approx(alone.blocks["a"].ravel(), abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_all_levels_of_a_factor_follow_the_origin_of_the_response():
+    """Without an intercept its levels have the mean of the response, far from 0 as well."""
+    rng, n = np.random.default_rng(0), 240
+    level = np.arange(n) % 4
+    table = {"f": np.array(list("abcd"))[level], "x": rng.normal(size=n)}
+    side = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * table["x"])), 1.0, -1.0)
+    y = 0.5 * side * (2 + level) + 1.5 * rng.normal(size=n)
+    for prior in (None, "weak"):
+        how = {"n_experts": 2, "rng": 0, "prior": prior}
+        known = moestat.fit_formula("y ~ f | x", {**table, "y": y}, **how).llf
+        for far in (0.0, 100.0, 10_000.0):
+            result = moestat.fit_formula("y ~ 0 + f | x", {**table, "y": y + far}, **how)
+            assert result.llf == pytest.approx(known, abs=1e-2), (prior, far)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_a_temperature_does_not_weaken_the_prior_of_its_gate():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, 200)
+    y = np.where(x > 0.0, 3.0 + x, -3.0 - x) + 0.3 * rng.normal(size=200)
+    for deviation in (2.5, 0.5):
+        how = {"n_experts": 2, "prior": Prior(gate=deviation), "rng": 0}
+        plain = moestat.fit("gaussian", x, y, gate="sigmoid", **how)
+        scaled = moestat.fit("gaussian", x, y, gate="sigmoid-inner", **how)
+        assert scaled.llf == pytest.approx(plain.llf, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_equal_coefficients_are_equal_at_a_mode():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(5.0, 8.0, 160)
+    left = rng.random(160) < 1.0 / (1.0 + np.exp(-3.0 * (x - 6.5)))
+    y = np.where(left, x - 3.0, 1.5 - 0.5 * x) + 0.5 * rng.normal(size=160)
+    how = {"n_experts": 2, "equal": "b", "rng": 0}
+    highest = moestat.fit("gaussian", x, y, **how)
+    mode = moestat.fit("gaussian", x, y, prior="weak", **how)
+    assert mode.certificate.certified
+    assert mode.blocks["b"][0] == pytest.approx(mode.blocks["b"][1], abs=1e-10)
+    assert mode.llf < highest.llf
+    assert highest.certificate.p_higher < 0.1
 
 
 def test_the_reference_expert_does_not_matter():

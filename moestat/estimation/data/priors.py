@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from moestat.base.door import doors
-from moestat.base.types import FloatArray
 from moestat.base.validate import check_kind, real_in
-from moestat.model.constraints import averaged
+from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
+from moestat.model.predictors import centre_of, predictors, variances
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import PenalisedProblem, Penalty
 from moestat.solvers.problem import Problem, Rows
 
-__all__ = ["Lasso", "Prior", "as_prior", "data_units"]
+__all__ = ["Lasso", "Prior", "as_prior", "data_units", "prior_units"]
 
 _ENDS = (1e-8, 1e8)
 """Within these a prior is neither none nor all that is known: their squares are the rounding of
 float64, 1e-16, and its inverse."""
 
-_INTERCEPTS = 10.0 / 2.5
-"""Standard deviations of intercepts in those of slopes: the scales of Gelman et al. (2008)."""
+
+def prior_units(data: Rows, family: Family) -> DataUnits:
+    """The `data_units`, with mean squares of the inputs where an expert has a known intercept."""
+    units, d = data_units(data), family.n_features
+    first = family.index[:, len(family.gate.channels(d)) :]
+    if np.all(family.lower[first] < family.upper[first]):
+        return units
+    squares = np.asarray(data.covariance[:d, :d] + np.outer(units.centre, units.centre))
+    return replace(units, squares=squares)
 
 
 def data_units(data: Rows) -> DataUnits:
@@ -45,9 +52,16 @@ class Prior:
     the gate have the standard deviation `gate`, and slopes of the experts the standard deviation
     `experts`.  Intercepts, at the mean of the inputs, have four times these standard deviations.
     The gate has a reference expert, and classes have a reference class; the prior is on the
-    differences from the mean over experts, or classes, so that it does not matter which one is the
-    reference.  Variances of normal experts have the inverse-gamma distribution of mclust.  The
-    dependences of several normal responses are slopes on the earlier ones, in standard deviations.
+    differences from the mean over experts, classes, or the branches of a node, so that it does not
+    matter which one is the reference.  Variances of normal experts have the inverse-gamma
+    distribution of mclust.  The dependences of several normal responses are slopes on the earlier
+    ones, in standard deviations.
+
+    The prior is of predictors as functions of the data, however they are written.  Coefficients
+    that are equal are one parameter and count once; what an expert does not have counts for
+    nothing.  In a formula without an intercept the levels of a factor have the mean of the
+    response.  A gate with a temperature has the prior of its scores at a temperature of 1, where
+    temperature and scores are not both determined.
 
     Parameters
     ----------
@@ -109,64 +123,23 @@ class Prior:
             If the family has no likelihood, jumps, or a gate that is not linear in the inputs.
         """
         _check(family, self)
-        k = family.n_experts
-        laws = family.likelihood.laws
-        response = np.ravel(units.unit)[family.response_of]
-        linked = np.array([law.link is not None for law in laws])[family.response_of]
-        translated = np.zeros(family.n_params, dtype=bool)
-        for name in family.gate.translations:
-            translated[family.blocks[name]] = True
         quadratic, middle = np.zeros((family.n_params, family.n_params)), np.zeros(family.n_params)
-        levels = _levels(family, units)[family.response_of]
-        n_gate_channels = len(family.gate.channels(family.n_features))
-        dependences = {name for names in family.likelihood.pairs.values() for name in names}
-        # Components of a linear expert are classes; those of others are hidden units, and those of
-        # a gate's channel are inputs.
-        has_classes = family.expert.block is None
-        class_response = [
-            family.response_of[c]
-            if has_classes and c >= n_gate_channels and channel.component is not None
-            else -1
-            for c, channel in enumerate(family.channels)
-        ]
-        for c, channel in enumerate(family.channels):
-            scale = self.gate if c < n_gate_channels else self.experts
-            if channel.log or channel.shared or scale is None:
-                continue
-            unit = response[c] if channel.response and not linked[c] else 1.0
-            if channel.intercept in dependences:
-                unit = 1.0 / _INTERCEPTS  # a slope on another response, in its standard deviations
-            form = _form(family.width[c], units, scale * unit)
-            if c >= n_gate_channels and family.expert.units.is_level(channel.intercept):
-                middle[family.index[:, c]] = levels[c]
-            own_terms = np.arange(int(family.width[c]))
-            contrasts = bool(translated[family.index[:, c, None] + own_terms].any())
-            classes = (
-                []
-                if class_response[c] < 0
-                else [other for other, r in enumerate(class_response) if r == class_response[c]]
-            )
-            for other in classes or [c]:
-                share = float(c == other) - (1.0 / (len(classes) + 1) if classes else 0.0)
-                between = share * (np.eye(k) - (1.0 / k if contrasts else 0.0))
-                rows, columns = (family.index[:, at, None] + own_terms for at in (c, other))
-                product = between[:, None, :, None] * form[:, None]
-                quadratic[rows[..., None, None], columns] += product
-        variances = [
-            c
-            for c, channel in enumerate(family.channels)
-            if channel.log and channel.response and family.plain_name(c) == "nu"
-        ]
-        logs, first = np.unique(family.index[:, variances], return_index=True)
-        if self.variance is None or not variances:
-            return Penalty(quadratic, np.arange(0), centre=middle)
-        unit = np.tile(response[variances], k)[first]
-        rates = np.zeros(family.n_params)
-        rates[logs] = 0.5 * (unit / k) ** 2
-        # Equal variances of responses in other units: the sum is the same, and its gradient keeps
-        # them equal.
-        rate = averaged(rates, family.ties)[logs]
-        return Penalty(quadratic, logs, 0.5 * self.variance + 1.0, rate, middle)
+        for group in predictors(family, units, self.gate, self.experts):
+            group.add_to(quadratic)
+            for places, level in zip(group.places, group.levels, strict=True):
+                middle[places] = centre_of(family, places, level, units)
+        k, logs, first = family.n_experts, *variances(family)
+        if self.variance is None or not logs.size:
+            return Penalty(along(quadratic, family.ties), np.arange(0), centre=middle)
+        unit = np.ravel(units.unit)[family.response_of]
+        once, rates = np.ones(family.n_params), np.zeros(family.n_params)
+        rates[logs] = 0.5 * (unit[first] / k) ** 2
+        for tie in family.equal_sets:
+            once[tie] = 1.0 / tie.size
+        # Equal variances of responses in other units: their rate is the mean.
+        rate = (once * averaged(rates, family.equal_sets))[logs]
+        shape = (0.5 * self.variance + 1.0) * once[logs]
+        return Penalty(along(quadratic, family.ties), logs, shape, rate, middle)
 
 
 def as_prior(given: Prior | str | None, family: Family) -> Prior | None:
@@ -205,26 +178,6 @@ class Lasso:
         )
 
 
-def _levels(family: Family, units: DataUnits) -> FloatArray:
-    """The predictor (R,) at the mean of each response that has a unit; 0 of others."""
-    levels: list[float] = []
-    for law, level in zip(family.likelihood.laws, np.ravel(units.level), strict=True):
-        has_unit = law.support is None and not law.counts and law.ends[1] == np.inf
-        linked = law.link if has_unit else None
-        levels.append(float(level) * has_unit if linked is None else float(linked(level)))
-    return np.array(levels)
-
-
-def _form(width: int, units: DataUnits, deviation: float) -> FloatArray:
-    """The form (width, width) of a predictor: its value at the centre, and its moves."""
-    moves = np.eye(width)
-    if width > 1:
-        moves[0, 1:] = units.centre
-        moves[1:, 1:] = np.diag(units.scale)
-    moves[0] /= _INTERCEPTS
-    return moves.T @ moves / deviation**2
-
-
 def _has_bent_gate(family: Family) -> bool:
     """Whether distributions of a prior are not for the gate, which is not linear in the inputs."""
     return any(c.axis is not None or c.products is not None for c in family.channels)
@@ -252,7 +205,7 @@ def weak_penalty(problem: Problem) -> Penalty:
     def make() -> Penalty:
         prior = as_prior("weak", problem.family)
         assert prior is not None
-        return prior.penalty(problem.family, data_units(problem.data))
+        return prior.penalty(problem.family, prior_units(problem.data, problem.family))
 
     return problem.data.remember("weak penalty", problem.family, make)
 
@@ -261,7 +214,9 @@ def with_prior(problem: Problem, prior: Prior | None) -> Problem:
     """The problem with the prior density added to its log-likelihood."""
     if prior is None:
         return problem
-    return penalised(problem, prior.penalty(problem.family, data_units(problem.data)))
+    return penalised(
+        problem, prior.penalty(problem.family, prior_units(problem.data, problem.family))
+    )
 
 
 def penalised(problem: Problem, penalty: Penalty) -> PenalisedProblem:

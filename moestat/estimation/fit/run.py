@@ -132,7 +132,8 @@ class RunningFit:
 
     def add_starts(self, name: str, points: FloatArray, problem: Problem) -> None:
         """An iteration from each of the starts (m, P) of a rule."""
-        for j, point in enumerate(into_box(problem.family, points)):
+        points = into_box(problem.family, problem.with_known_scale(points))
+        for j, point in enumerate(points):
             self.problems.append(problem.restart())
             self.iterations.append(self.solver.steps(self.problems[-1], point))
             self.labels.append(f"{name} {j}")

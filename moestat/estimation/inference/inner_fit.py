@@ -9,7 +9,7 @@ import numpy as np
 
 from moestat.base.types import FloatArray, IntArray
 from moestat.estimation.data.groups import encoded_rows
-from moestat.estimation.data.priors import data_units
+from moestat.estimation.data.priors import prior_units
 from moestat.estimation.fit.components import factor_index
 from moestat.estimation.fit.identified import Identified, channel_metric, gap_places
 from moestat.model.family import Family
@@ -251,7 +251,7 @@ def inner_fit(result: Fitted, *, mode: bool = False, passes: bool = False) -> In
     resolved = frozenset(() if standard is None else standard.resolved)
     problem = Problem(inner.family, data, resolved=resolved)
     if result.prior is not None:
-        penalty = result.prior.penalty(inner.family, data_units(data))
+        penalty = result.prior.penalty(inner.family, prior_units(data, inner.family))
         problem = PenalisedProblem(inner.family, data, resolved=resolved, penalty=penalty)
     solution = inner.solution
     return InnerFit(problem, solution.theta, solution.information, coordinates, result.identified)

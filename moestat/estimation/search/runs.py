@@ -173,7 +173,7 @@ def climb_each(
     tolerance: float = RUN_TOLERANCE,
 ) -> list[RunEnd]:
     """As `run_each`, with the heights that ends with collapsed atoms have in the box."""
-    starts = into_box(problem.family, points)
+    starts = into_box(problem.family, problem.with_known_scale(points))
     # The starts were found on other rows, so a climb on previews would not improve them.
     known = replace(problem, seen=problem.data.size)
     ends = climb_all([known.restart() for _ in starts], starts, steps, tolerance)

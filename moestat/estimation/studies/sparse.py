@@ -13,7 +13,7 @@ from moestat.base.memory import FLOAT_BYTES, check_room
 from moestat.base.types import FloatArray, IntArray
 from moestat.base.warnings import MoEWarning
 from moestat.estimation.data.data import Data
-from moestat.estimation.data.priors import Lasso, Prior, data_units
+from moestat.estimation.data.priors import Lasso, Prior, prior_units
 from moestat.estimation.data.rounding import least_variances, resolution_of
 from moestat.estimation.fit.batches import fit_data
 from moestat.estimation.fit.job import FitJob
@@ -59,7 +59,7 @@ class SparseData:
         inner = self.standard.problem
         if len(inner.data.X) >= inner.data.size - 1:
             inner = replace(inner, family=_with_floor(inner.family, family))
-        law = self.prior.penalty(inner.family, data_units(inner.data))
+        law = self.prior.penalty(inner.family, prior_units(inner.data, inner.family))
         inner = PenalisedProblem(inner.family, inner.data, resolved=inner.resolved, penalty=law)
         self.problem = inner
         nothing = Groups(np.full(family.n_params, -1), np.ones(0))

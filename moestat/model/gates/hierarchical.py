@@ -225,6 +225,7 @@ def _build(tree: Any) -> Gate:
         options={"tree": tree},
         configure=make,
         constraints=constraints,
+        nodes=tuple(tuple(intercept for intercept, _ in scores) for _, scores in names),
     )
 
 

@@ -1,0 +1,213 @@
+"""What the densities of a prior are about: predictors, by the functions that they are of the data.
+
+A prior of a predictor is of its value at the centre of the inputs and of its moves, not of its
+coefficients.  Scores that compete with a reference, of classes or of branches, are compared with
+their mean, with a score of 0 for the reference, so that it does not matter which one is the
+reference; so are those of the experts, where the gate has one.  What an expert does not have counts
+for nothing, and what several experts have in common counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moestat.base.types import FloatArray, IntArray
+from moestat.model.family import Family
+from moestat.model.units import DataUnits
+
+__all__ = ["Predictors", "centre_of", "predictors", "variances"]
+
+_INTERCEPTS = 10.0 / 2.5
+"""Standard deviations of intercepts in those of slopes: the scales of Gelman et al. (2008)."""
+
+
+@dataclass(frozen=True)
+class Predictors:
+    """Predictors of every expert with one prior: one, or all that compete with a score of 0.
+
+    `places` are the positions (k, width) of the coefficients of each, `levels` the means of their
+    values at the centre of the inputs.
+    """
+
+    family: Family
+    places: list[IntArray]
+    levels: list[float]
+    moves: FloatArray  # (width, width): value at the centre, and moves, from the coefficients
+    deviation: float
+    competes: bool  # with a reference, a class or a branch, whose score is 0
+
+    def add_to(self, quadratic: FloatArray) -> None:
+        """Add the form of the squares about the mean of what competes, or about 0."""
+        family, k = self.family, self.family.n_experts
+        whole = self.moves.T @ self.moves / self.deviation**2
+        if not {*_translated(family)}.isdisjoint(self.places[0].flat):
+            (places,) = self.places
+            product = (np.eye(k) - 1.0 / k)[:, None, :, None] * whole[:, None]
+            quadratic[places[..., None, None], places] += product
+            return
+        absent, forms = _absent(family), self._forms(whole)
+        present = np.array([~absent[places].all(axis=1) for places in self.places])  # (m, k)
+        among = 1.0 / (present.sum(axis=0) + 1.0) if self.competes else np.zeros(k)
+        for c, rows in enumerate(self.places):
+            for other, columns in enumerate(self.places):
+                share = (present[c] & present[other]) * (float(c == other) - among)
+                at = rows[:, :, None], columns[:, None, :]
+                np.add.at(quadratic, at, share[:, None, None] * forms)
+
+    def _forms(self, whole: FloatArray) -> FloatArray:
+        """The form (width, width) of each expert; what several have in common counts once."""
+        k, names = self.family.n_experts, np.arange(self.family.n_params)
+        for tie in self.family.equal_sets:
+            names[tie] = tie[0]
+        named = names[np.stack(self.places, axis=1)]  # (k, m, width)
+        if np.unique(named).size == named.size:
+            return np.broadcast_to(whole, (k, *whole.shape))
+        forms = np.zeros((k, *whole.shape))
+        for move in self.moves:
+            read = [tuple(each) for each in named[:, :, move != 0.0].reshape(k, -1).tolist()]
+            times = np.array([read.count(each) for each in read])
+            forms += np.outer(move, move) / (self.deviation**2 * times[:, None, None])
+        return forms
+
+
+def predictors(
+    family: Family, units: DataUnits, gate: float | None, experts: float | None
+) -> Iterator[Predictors]:
+    """The predictors of the gate and of the experts that have a prior."""
+    laws, n_gate = family.likelihood.laws, len(family.gate.channels(family.n_features))
+    linked = np.array([law.link is not None for law in laws])[family.response_of]
+    is_number = np.array([law.support is None for law in laws])[family.response_of]
+    response = np.where(is_number, np.ravel(units.unit)[family.response_of], 1.0)
+    levels = _levels(family, units)[family.response_of]
+    dependences = {name for names in family.likelihood.pairs.values() for name in names}
+    grouped = dict[Any, list[int]]()
+    for c, channel in enumerate(family.channels):
+        is_option = channel.intercept in family.likelihood.set_by_options
+        if (
+            channel.log
+            or (channel.shared and (c < n_gate or is_option))
+            or (gate if c < n_gate else experts) is None
+        ):
+            continue
+        key: Any = c
+        for number, scores in enumerate(family.gate.nodes if c < n_gate else ()):
+            key = ("node", number) if channel.intercept in scores else key
+        # Components of a linear expert are classes; those of others are hidden units.
+        if c >= n_gate and family.expert.block is None and channel.component is not None:
+            key = "classes", int(family.response_of[c])
+        grouped.setdefault(key, []).append(c)
+    mass, sloped = _mass_and_slopes(family)
+    grouped.pop(mass, None)
+    for key, group in grouped.items():
+        first, places = group[0], [_places(family, c) for c in group]
+        if first == sloped:
+            places[0][:, 0] = family.index[:, mass]
+        channel, deviation = family.channels[first], gate if first < n_gate else experts
+        assert deviation is not None
+        if channel.intercept in dependences:
+            deviation /= _INTERCEPTS  # a slope on another response, in its standard deviations
+        elif first >= n_gate and not linked[first]:
+            power = family.expert.units.powers.get(channel.intercept, 0.0)
+            deviation *= float(response[first]) ** (1.0 if channel.response else power)
+        is_level = [
+            c >= n_gate and family.expert.units.is_level(family.channels[c].intercept)
+            for c in group
+        ]
+        yield Predictors(
+            family,
+            places,
+            [float(levels[c]) * level for c, level in zip(group, is_level, strict=True)],
+            _moves(places[0].shape[1], units),
+            deviation,
+            not isinstance(key, int),
+        )
+
+
+def centre_of(family: Family, places: IntArray, level: float, units: DataUnits) -> FloatArray:
+    """Coefficients (k, width) of a predictor that has this level at the centre of the inputs.
+
+    Without a free intercept it has the level in every row, if a combination of inputs is constant,
+    as the sum of all levels of a factor is.
+    """
+    centre = np.zeros(places.shape)
+    centre[:, 0] = level
+    if units.squares is None:
+        return centre
+    for i, (first, *slopes) in enumerate(places):
+        free = np.flatnonzero(family.lower[slopes] < family.upper[slopes])
+        if family.lower[first] == family.upper[first] and free.size:
+            squares, mean = units.squares[np.ix_(free, free)], units.centre[free]
+            unit = np.sqrt(np.diag(squares)) + np.finfo(float).tiny
+            inverse = np.linalg.pinv(squares / np.outer(unit, unit), 1e-10, hermitian=True)
+            constant = inverse @ (mean / unit) / unit
+            if abs(1.0 - mean @ constant) <= 1e-9:
+                centre[i, 0] = family.lower[first]
+                centre[i, 1 + free] = (level - family.lower[first]) * constant
+    return centre
+
+
+def variances(family: Family) -> tuple[IntArray, IntArray]:
+    """Positions of the logarithms of variances of normal laws, and the channel of each."""
+    channels = [
+        c
+        for c, channel in enumerate(family.channels)
+        if channel.log and channel.response and family.plain_name(c) == "nu"
+    ]
+    logs, first = np.unique(family.index[:, channels], return_index=True)
+    return logs, np.tile(np.array(channels, dtype=np.int64), family.n_experts)[first]
+
+
+def _places(family: Family, c: int) -> IntArray:
+    """Positions (k, width) of the coefficients of a channel."""
+    return family.index[:, c, None] + np.arange(int(family.width[c]))
+
+
+def _translated(family: Family) -> Iterator[int]:
+    """Positions of the coefficients that the gate's translations move."""
+    return (int(at) for name in family.gate.translations for at in family.blocks[name].flat)
+
+
+def _mass_and_slopes(family: Family) -> tuple[int | None, int | None]:
+    """The channels of mass and slopes of a score that has its mass as intercept; None if not so."""
+    names = [channel.intercept for channel in family.channels]
+    for c, channel in enumerate(family.channels):
+        is_moved = {family.gate.mass, channel.slope} <= {*family.gate.translations}
+        if is_moved and channel.intercept != family.gate.mass:
+            return names.index(str(family.gate.mass)), c
+    return None, None
+
+
+def _absent(family: Family) -> np.ndarray:
+    """Which coefficients (P,) an expert, or a node of the gate, does not have."""
+    absent = np.zeros(family.n_params, dtype=bool)
+    absent[family.padding_positions] = True
+    if family.likelihood.choices is not None:
+        absent[family.index[:, -1]] = True  # the numbers of the experts' likelihoods
+    for one in family.gate.constraints(family.n_experts):
+        if one.value is not None:
+            absent[family.meant(one)] = True
+    return absent
+
+
+def _levels(family: Family, units: DataUnits) -> FloatArray:
+    """The predictor (R,) at the mean of each response that has a unit; 0 of others."""
+    levels: list[float] = []
+    for law, level in zip(family.likelihood.laws, np.ravel(units.level), strict=True):
+        has_unit = law.support is None and not law.counts and law.ends[1] == np.inf
+        linked = law.link if has_unit else None
+        levels.append(float(level) * has_unit if linked is None else float(linked(level)))
+    return np.array(levels)
+
+
+def _moves(width: int, units: DataUnits) -> FloatArray:
+    """The value of a predictor at the centre and its moves, from its coefficients (width,)."""
+    moves = np.eye(width)
+    if width > 1:
+        moves[0, 1:] = units.centre
+        moves[1:, 1:] = np.diag(units.scale)
+    moves[0] /= _INTERCEPTS
+    return moves
