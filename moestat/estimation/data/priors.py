@@ -28,7 +28,8 @@ def prior_units(data: Rows, family: Family) -> DataUnits:
     first = family.index[:, len(family.gate.channels(d)) :]
     if np.all(family.lower[first] < family.upper[first]):
         return units
-    squares = np.asarray(data.covariance[:d, :d] + np.outer(units.centre, units.centre))
+    squares = np.array(data.covariance[:d, :d])
+    squares += np.outer(units.centre, units.centre)
     return replace(units, squares=squares)
 
 
