@@ -27,7 +27,7 @@ class DataUnits:
     level: float | FloatArray = 0.0
     unit: float | FloatArray = 1.0
     # (d, d): mean products of the inputs, where a prior needs them
-    squares: FloatArray | None = None
+    squares: FloatArray | None = field(default=None, kw_only=True)
 
     def compose(self, units: DataUnits) -> DataUnits:
         """The map for data that have been mapped by `units` before."""

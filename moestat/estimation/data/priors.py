@@ -28,8 +28,7 @@ def prior_units(data: Rows, family: Family) -> DataUnits:
     first = family.index[:, len(family.gate.channels(d)) :]
     if np.all(family.lower[first] < family.upper[first]):
         return units
-    squares = np.array(data.covariance[:d, :d])
-    squares += np.outer(units.centre, units.centre)
+    squares = data.covariance[:d, :d] + units.centre[:, None] * units.centre
     return replace(units, squares=squares)
 
 
