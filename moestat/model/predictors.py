@@ -39,39 +39,44 @@ class Predictors:
     moves: FloatArray  # (width, width): value at the centre, and moves, from the coefficients
     deviation: float
     competes: bool  # with a reference, a class or a branch, whose score is 0
+    present: FloatArray  # (m, k): 1, and 0 for what an expert does not have
+    is_translated: bool  # only differences from the mean over experts are known
 
     def add_to(self, quadratic: FloatArray) -> None:
         """Add the form of the squares about the mean of what competes, or about 0."""
-        family, k = self.family, self.family.n_experts
-        whole = self.moves.T @ self.moves / self.deviation**2
-        if not {*_translated(family)}.isdisjoint(self.places[0].flat):
+        k, whole = self.family.n_experts, self.moves.T @ self.moves / self.deviation**2
+        if self.is_translated:
             (places,) = self.places
             product = (np.eye(k) - 1.0 / k)[:, None, :, None] * whole[:, None]
             quadratic[places[..., None, None], places] += product
             return
-        absent, forms = _absent(family), self._forms(whole)
-        present = np.array([~absent[places].all(axis=1) for places in self.places])  # (m, k)
-        among = 1.0 / (present.sum(axis=0) + 1.0) if self.competes else np.zeros(k)
+        times = self._times()
+        among = 1.0 / (self.present.sum(axis=0) + 1.0) if self.competes else np.zeros(k)
         for c, rows in enumerate(self.places):
             for other, columns in enumerate(self.places):
-                share = (present[c] & present[other]) * (float(c == other) - among)
+                share = self.present[c] * self.present[other] * (float(c == other) - among)
                 at = rows[:, :, None], columns[:, None, :]
-                np.add.at(quadratic, at, share[:, None, None] * forms)
+                if times is None:
+                    quadratic[at] += share[:, None, None] * whole
+                else:
+                    forms = np.einsum("it,ta,tb->iab", 1.0 / times, self.moves, self.moves)
+                    product = share[:, None, None] * forms / self.deviation**2
+                    np.add.at(quadratic, at, product)
 
-    def _forms(self, whole: FloatArray) -> FloatArray:
-        """The form (width, width) of each expert; what several have in common counts once."""
-        k, names = self.family.n_experts, np.arange(self.family.n_params)
+    def _times(self) -> IntArray | None:
+        """How many experts have each move (k, width) in common; None where all have their own."""
+        if not self.family.equal_sets and self.places[0][0, 0] != self.places[0][-1, 0]:
+            return None
+        names = np.arange(self.family.n_params)
         for tie in self.family.equal_sets:
             names[tie] = tie[0]
-        named = names[np.stack(self.places, axis=1)]  # (k, m, width)
-        if np.unique(named).size == named.size:
-            return np.broadcast_to(whole, (k, *whole.shape))
-        forms = np.zeros((k, *whole.shape))
+        named, times = names[np.stack(self.places, axis=1)], list[list[int]]()  # (k, m, width)
         for move in self.moves:
-            read = [tuple(each) for each in named[:, :, move != 0.0].reshape(k, -1).tolist()]
-            times = np.array([read.count(each) for each in read])
-            forms += np.outer(move, move) / (self.deviation**2 * times[:, None, None])
-        return forms
+            read = [
+                tuple(each) for each in named[:, :, move != 0.0].reshape(len(named), -1).tolist()
+            ]
+            times.append([read.count(each) for each in read])
+        return np.array(times).T
 
 
 def predictors(
@@ -101,6 +106,8 @@ def predictors(
             key = "classes", int(family.response_of[c])
         grouped.setdefault(key, []).append(c)
     mass, sloped = _mass_and_slopes(family)
+    absent = _absent(family)
+    translated = {int(at) for name in family.gate.translations for at in family.blocks[name].flat}
     grouped.pop(mass, None)
     for key, group in grouped.items():
         first, places = group[0], [_places(family, c) for c in group]
@@ -124,6 +131,8 @@ def predictors(
             _moves(places[0].shape[1], units),
             deviation,
             not isinstance(key, int),
+            1.0 - np.array([absent[each].all(axis=1) for each in places]),
+            first < n_gate and not translated.isdisjoint(places[0].flat),
         )
 
 
@@ -164,11 +173,6 @@ def variances(family: Family) -> tuple[IntArray, IntArray]:
 def _places(family: Family, c: int) -> IntArray:
     """Positions (k, width) of the coefficients of a channel."""
     return family.index[:, c, None] + np.arange(int(family.width[c]))
-
-
-def _translated(family: Family) -> Iterator[int]:
-    """Positions of the coefficients that the gate's translations move."""
-    return (int(at) for name in family.gate.translations for at in family.blocks[name].flat)
 
 
 def _mass_and_slopes(family: Family) -> tuple[int | None, int | None]:

@@ -158,15 +158,23 @@ def _near_a_plane(
     rows = rng.choice(len(inputs), (SEARCH.planes, inputs.shape[1]), p=chance)
     planes = planes_through(inputs[rows], response[rows])
     alike = 0.5 * squares / level + np.log(share / (1.0 - share))
-    distance = np.sum((response - inputs @ planes) ** 2, axis=2)
-    widths = _WIDTHS[:, None, None]
-    odds = alike - q * np.log(widths) - distance * (0.5 / (level * widths**2))
-    gain = np.maximum(0.0, odds) @ weight
+    apart = (response - inputs @ planes) ** 2
+    distance = apart[..., 0] if q == 1 else np.sum(apart, axis=2)
+    widths = _WIDTHS[:, None]
+    base, steepness = alike - q * np.log(widths), 0.5 / (level * widths**2)
+
+    def odds_of(width: int, plane: int) -> FloatArray:
+        return base[width] - distance[plane] * steepness[width]
+
+    odds = distance * steepness[..., None]
+    np.subtract(base[:, None], odds, out=odds)
+    gain = np.maximum(0.0, odds, out=odds) @ weight
     for best in np.argsort(-gain, axis=None, kind="stable"):
-        width, plane = np.unravel_index(best, gain.shape)
-        inside = (odds[width, plane] > 0.0) * weight
+        width, plane = divmod(int(best), len(distance))
+        odds_of_rows = odds_of(width, plane)
+        inside = (odds_of_rows > 0.0) * weight
         spread = (inside @ distance[plane]) / max(float(inside.sum()), TINY)
         # Rows much nearer than the width are tied, or are the rows that determine the plane.
         if spread >= 0.25 * q * level * _WIDTHS[width] ** 2:
-            return special.expit(odds[width, plane])
-    return special.expit(odds[0, 0])
+            return special.expit(odds_of_rows)
+    return special.expit(odds_of(0, 0))
