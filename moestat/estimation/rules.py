@@ -91,14 +91,14 @@ class ModeRules(NamedTuple):
     """Largest accepted probability of a higher mode: three batches whose runs all reach one mode
     end a search.  With .04, of 904 calls three more miss a higher mode in silence, in .97 times the
     time (`benchmarks/modes.py`); with .02 such a search needs one batch more."""
-    coefficients: tuple[float, float, float] = (0.396, -1.939, 0.894)
+    coefficients: tuple[float, float, float] = (0.389, -1.939, 0.898)
     """Coefficients of the probability of a higher mode: of 1, of ln(runs + 1/2), where runs is the
     number of runs that reached the best mode, and of ln(1 + neighbours), the number of neighbours
     of it without a gain (`benchmarks/modes.py`)."""
-    higher: float = 0.04
+    higher: float = 0.05
     """Probability of a higher mode above which a fit warns.  Of 497 calls with as many experts as
-    the truth 2 miss a higher mode in silence, and 85 warn in vain; of 407 with one more 11 and 215;
-    with .05, 3 and 77, and 13 and 193; with .10, 10 and 38, and 19 and 117
+    the truth 3 miss a higher mode in silence, and 77 warn in vain; of 407 with one more 13 and 194;
+    with .04, 2 and 86, and 11 and 215; with .10, 10 and 38, and 19 and 117
     (`benchmarks/modes.py`)."""
     rows: int = 30
     """Rows of a part for each parameter; a part has at least `SearchRules.least` rows."""

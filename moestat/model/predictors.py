@@ -131,7 +131,7 @@ def predictors(
             _moves(places[0].shape[1], units),
             deviation,
             not isinstance(key, int),
-            1.0 - np.array([absent[each].all(axis=1) for each in places]),
+            np.array([~absent[each].all(axis=1) for each in places]).astype(np.float64),
             first < n_gate and not translated.isdisjoint(places[0].flat),
         )
 
