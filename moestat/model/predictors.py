@@ -37,6 +37,7 @@ class Predictors:
     places: list[IntArray]
     levels: list[float]
     moves: FloatArray  # (width, width): value at the centre, and moves, from the coefficients
+    reads: np.ndarray  # (width, width): which coefficients each of these is about
     deviation: float
     competes: bool  # with a reference, a class or a branch, whose score is 0
     present: FloatArray  # (m, k): 1, and 0 for what an expert does not have
@@ -67,14 +68,14 @@ class Predictors:
         """How many experts have each move (k, width) in common; None where all have their own."""
         if not self.family.equal_sets and self.places[0][0, 0] != self.places[0][-1, 0]:
             return None
-        names = np.arange(self.family.n_params)
-        for tie in self.family.equal_sets:
+        family, times = self.family, list[list[int]]()
+        names, known = np.arange(family.n_params), family.lower == family.upper
+        for tie in family.equal_sets:
             names[tie] = tie[0]
-        named, times = names[np.stack(self.places, axis=1)], list[list[int]]()  # (k, m, width)
-        for move in self.moves:
-            read = [
-                tuple(each) for each in named[:, :, move != 0.0].reshape(len(named), -1).tolist()
-            ]
+        names[known] = -1 - np.unique(family.lower[known], return_inverse=True)[1]
+        named = names[np.stack(self.places, axis=1)]  # (k, m, width)
+        for reads in self.reads:
+            read = [tuple(each) for each in named[:, :, reads].reshape(len(named), -1).tolist()]
             times.append([read.count(each) for each in read])
         return np.array(times).T
 
@@ -124,11 +125,19 @@ def predictors(
             c >= n_gate and family.expert.units.is_level(family.channels[c].intercept)
             for c in group
         ]
+        moves, reads = _moves(family, places[0], units)
+        for name in family.gate.scaling[-1:]:  # scores are those at a scale of 1
+            at = family.blocks[name]
+            scale = float(np.clip(1.0, family.lower[at], family.upper[at]))
+            scaled = {*family.gate.scaling}
+            moves[:, 0] /= scale if channel.intercept in scaled and first != sloped else 1.0
+            moves[:, 1:] /= scale if channel.slope in scaled else 1.0
         yield Predictors(
             family,
             places,
             [float(levels[c]) * level for c, level in zip(group, is_level, strict=True)],
-            _moves(places[0].shape[1], units),
+            moves,
+            reads,
             deviation,
             not isinstance(key, int),
             np.array([~absent[each].all(axis=1) for each in places]).astype(np.float64),
@@ -140,23 +149,38 @@ def centre_of(family: Family, places: IntArray, level: float, units: DataUnits) 
     """Coefficients (k, width) of a predictor that has this level at the centre of the inputs.
 
     Without a free intercept it has the level in every row, if a combination of inputs is constant,
-    as the sum of all levels of a factor is.
+    as the sum of all levels of a factor is, but for what known coefficients add.
     """
     centre = np.zeros(places.shape)
     centre[:, 0] = level
-    if units.squares is None:
-        return centre
-    for i, (first, *slopes) in enumerate(places):
-        free = np.flatnonzero(family.lower[slopes] < family.upper[slopes])
-        if family.lower[first] == family.upper[first] and free.size:
-            squares, mean = units.squares[np.ix_(free, free)], units.centre[free]
-            unit = np.sqrt(np.diag(squares)) + np.finfo(float).tiny
-            inverse = np.linalg.pinv(squares / np.outer(unit, unit), 1e-10, hermitian=True)
-            constant = inverse @ (mean / unit) / unit
-            if abs(1.0 - mean @ constant) <= 1e-9:
-                centre[i, 0] = family.lower[first]
-                centre[i, 1 + free] = (level - family.lower[first]) * constant
+    for i, place in enumerate(places):
+        if (constant := _constant(family, place, units)) is not None:
+            known, value = family.lower[place] == family.upper[place], family.lower[place]
+            others = known & (constant == 0.0)
+            rest = level - float(value[others] @ np.append(1.0, units.centre)[others])
+            centre[i] = np.where(known, value, rest * constant)
     return centre
+
+
+def _constant(family: Family, place: IntArray, units: DataUnits) -> FloatArray | None:
+    """Coefficients (width,) of inputs whose sum is 1 in every row, where the intercept is known."""
+    lower, upper = family.lower[place], family.upper[place]
+    if units.squares is None or lower[0] < upper[0]:
+        return None
+    free = lower[1:] < upper[1:]
+    for read in (free, free | (lower[1:] != 0.0)):
+        at = np.flatnonzero(read)
+        if not free.any():
+            continue
+        squares, mean = units.squares[np.ix_(at, at)], units.centre[at]
+        unit = np.sqrt(np.diag(squares)) + np.finfo(float).tiny
+        inverse = np.linalg.pinv(squares / np.outer(unit, unit), 1e-10, hermitian=True)
+        parts = inverse @ (mean / unit)
+        if abs(1.0 - mean @ (parts / unit)) <= 1e-9:
+            constant = np.zeros(place.size)
+            constant[1 + at] = np.where(np.abs(parts) > 1e-7, parts / unit, 0.0)
+            return constant if constant[1:][free].any() else None
+    return None
 
 
 def variances(family: Family) -> tuple[IntArray, IntArray]:
@@ -207,11 +231,24 @@ def _levels(family: Family, units: DataUnits) -> FloatArray:
     return np.array(levels)
 
 
-def _moves(width: int, units: DataUnits) -> FloatArray:
-    """The value of a predictor at the centre and its moves, from its coefficients (width,)."""
-    moves = np.eye(width)
+def _moves(family: Family, places: IntArray, units: DataUnits) -> tuple[FloatArray, np.ndarray]:
+    """Value of a predictor at the centre, and its moves, from its coefficients (width,).
+
+    And which of these each is about.  Where levels of a factor take the place of the intercept,
+    they are the values of the predictor at each level and at the centre of the other inputs.
+    """
+    width = places.shape[1]
+    moves, reads = np.eye(width), np.eye(width, dtype=bool)
+    reads[0] = True
     if width > 1:
         moves[0, 1:] = units.centre
         moves[1:, 1:] = np.diag(units.scale)
+        constant, *more = (_constant(family, place, units) for place in places)
+        if constant is not None and all(
+            each is not None and np.array_equal(each, constant) for each in more
+        ):
+            others = np.where(constant == 0.0, moves[0], 0.0)
+            moves[1:] += np.outer(units.scale * constant[1:], others)
+            reads[constant != 0.0] = True
     moves[0] /= _INTERCEPTS
-    return moves
+    return moves, reads

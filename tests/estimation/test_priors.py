@@ -276,6 +276,80 @@ def test_all_levels_of_a_factor_follow_the_origin_of_the_response():
 
 
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
+def test_levels_of_a_factor_have_what_known_coefficients_and_inputs_leave():
+    """An offset, a known slope, and an input far from 0, beside all levels of a factor."""
+    rng, n = np.random.default_rng(0), 200
+    table = {"f": np.array(list("abc"))[rng.integers(3, size=n)]}
+    table |= {name: rng.normal(size=n) for name in "xoz"}
+    left = rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * table["x"]))
+    y = np.where(left, 3.0, -3.0) + 0.5 * rng.normal(size=n)
+    how = {"n_experts": 2, "rng": 0, "prior": "weak"}
+    for plain, whole, more, name in (
+        ("y ~ f | x", "y ~ 0 + f | x", {"offset": "o"}, "o"),
+        ("y ~ f + z | x", "y ~ 0 + f + z | x", {"fixed": {"a": {"z": 1.0}}}, "z"),
+        ("y ~ f + z | x", "y ~ 0 + f + z | x", {}, "z"),
+    ):
+        data = {**table, "y": y + table[name]}
+        known = moestat.fit_formula(plain, data, **more, **how).llf
+        for far in (0.0, 1000.0):
+            moved = {**data, name: data[name] + far, "y": data["y"] + far * bool(more)}
+            found = moestat.fit_formula(whole, moved, **more, **how)
+            assert found.llf == pytest.approx(known, abs=0.05), (whole, far)
+
+
+def test_trees_with_the_same_nodes_for_these_experts_have_the_same_prior():
+    """Further leaves are cut off: those of a node, and nodes, that are wider with more experts."""
+    for n_experts, trees in (
+        (2, ([1, 2], [1, 2, 3], [1, 2, 3, 4, 5])),
+        (4, ([[1, 2], [3, 4]], [[1, 2], [3, 4, 5]])),
+    ):
+        heights = []
+        for tree in trees:
+            family = moestat.family(
+                "gaussian", gate={"name": "hierarchical", "tree": tree}, n_experts=n_experts
+            )
+            blocks = family.unpack(family.typical(0))
+            blocks |= {"a": np.ones((n_experts, 1)), "b": np.ones(n_experts)}
+            blocks["nu"] = np.ones(n_experts)
+            scores = {name for name in blocks if name[0] in "cv"}
+            free = ~np.isin(np.arange(family.n_params), list(family.known_values))
+            for name in scores:
+                at = free[family.blocks[name]]
+                blocks[name] = np.where(at, 0.5 if name[0] == "c" else 1.5, blocks[name])
+            heights.append(weak(family).value(family.pack(blocks)))
+        assert np.ptp(heights) < 1e-9, heights
+
+
+def test_a_copy_of_an_expert_adds_nothing_to_the_prior():
+    """What is known beside what is equal is the same for each, and inputs may have mean 0."""
+    values = []
+    for n_experts, equal in ((1, []), (2, ["a"]), (4, ["a"]), (2, ["a", "b"])):
+        family = moestat.family("poisson", gate="softmax", n_experts=n_experts, n_features=2)
+        ties = [Constraint(name) for name in equal] + [Constraint("b", value=0.7)]
+        tied = replace(family, constraints=tuple(ties))
+        blocks = tied.unpack(tied.feasible(np.zeros(tied.n_params)))
+        blocks |= {"a": np.tile([0.3, -0.4], (n_experts, 1)), "b": np.full(n_experts, 0.7)}
+        for centre in (UNITS.centre, np.zeros(2)):
+            penalty = Prior().penalty(tied, DataUnits(centre, UNITS.scale))
+            values.append(penalty.value(tied.pack(blocks)))
+    assert np.ptp(values[::2]) < 1e-12
+    assert np.ptp(values[1::2]) < 1e-12
+
+
+def test_bounds_of_a_temperature_do_not_change_the_prior_of_the_scores():
+    sizes = {"n_experts": 3, "n_features": 2}
+    rng, plain = np.random.default_rng(0), moestat.family("gaussian", gate="sigmoid-inner", **sizes)
+    bounds = {"tau": (2.0, 5.0)}
+    other = moestat.family("gaussian", gate="sigmoid-inner", bounds=bounds, **sizes)
+    pairs = []
+    for _ in range(2):
+        theta = plain.at_unit_scale(plain.pin(rng.uniform(0.5, 1.5, plain.n_params)))
+        pairs.append((theta, other.at_unit_scale(theta)))
+    own, moved = rises(plain, other, pairs)
+    assert own == pytest.approx(moved, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
 def test_a_temperature_does_not_weaken_the_prior_of_its_gate():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1.0, 1.0, 200)

@@ -58,8 +58,8 @@ class Prior:
     ones, in standard deviations.
 
     The prior is of predictors as functions of the data, however they are written.  Coefficients
-    that are equal are one parameter and count once; what an expert does not have counts for
-    nothing.  In a formula without an intercept the levels of a factor have the mean of the
+    of experts that are equal are one parameter and count once; what an expert does not have counts
+    for nothing.  In a formula without an intercept the levels of a factor have the mean of the
     response.  A gate with a temperature has the prior of its scores at a temperature of 1, where
     temperature and scores are not both determined.
 
