@@ -18,8 +18,8 @@ truth (``--excess -1``), as many (0), or one more (1).  Each call is judged by t
 of other seeds, by climbs of the posterior density from the truth, where the fit has as many
 experts, and from the end of ``maximum="highest"``.  It adds lines to results/modes_confirm.jsonl,
 which `fit` reads.  On those of problems before 70,000, which earlier counts left there, the risk
-was chosen and the probability above which a fit warns; `again` repeats their calls by the rule of
-today, and judges them by what was found then.
+was chosen and the probability above which a fit warns.  `again` repeats the calls of all lines by
+the rule of today, and judges them by what was found before.
 
 Where higher modes come from: of searches that had ended lower, 34 of 21 problems with one expert
 more than the truth (numbers 20,000 to 20,419), new runs ended higher with these mean probabilities,
@@ -241,6 +241,7 @@ def confirm(path: Path, excess: int, problems: int, minutes: float) -> None:
             "name": number,
             "likelihood": family.likelihood.name,
             "k": family.n_experts,
+            "rule": [MODES.risk, *MODES.coefficients],
         }
         try:
             record |= confirmed(case)
@@ -253,15 +254,15 @@ def confirm(path: Path, excess: int, problems: int, minutes: float) -> None:
 
 
 def again(path: Path, minutes: float) -> None:
-    """Repeat the calls of former counts; what they saw before remains as a look."""
+    """Repeat the calls that another rule made; what they saw before remains as a look."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    until = time.monotonic() + 60.0 * minutes
+    until, rule = time.monotonic() + 60.0 * minutes, [MODES.risk, *MODES.coefficients]
     warnings.simplefilter("ignore")
     for record in records:
-        if "refused" in record or record["name"] >= CONFIRM or record.get("risk") == MODES.risk:
+        if "refused" in record or record["rule"] == rule:
             continue
         before = max(record["call"], record["looks"].get("former call", -np.inf))
-        record |= repeated(synthetic(record["name"])) | {"risk": MODES.risk}
+        record |= repeated(synthetic(record["name"])) | {"rule": rule}
         record["looks"]["former call"] = before
         path.write_text("".join(json.dumps(one) + "\n" for one in records))
         if time.monotonic() > until:

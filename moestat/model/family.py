@@ -322,19 +322,22 @@ class Family(ParameterLayout):
         return pinned
 
     def at_unit_scale(self, theta: FloatArray) -> FloatArray:
-        """Parameters (..., P) of the same densities at which the scale of a gate is 1.
-
-        They are theta where the gate has no scale; it is as near to 1 as its bounds allow.
-        """
+        """Parameters (..., P) of the same densities at the `known_scale` of the gate, if any."""
         if not self.gate.scaling:
             return theta
         *blocks, name = self.gate.scaling
         scaled, at = np.array(theta, dtype=np.float64), self.blocks[name]
-        scaled[..., at] = np.clip(1.0, self.lower[at], self.upper[at])
+        scaled[..., at] = self.known_scale
         factor = scaled[..., at] / theta[..., at]
         for block in blocks:
             scaled[..., self.blocks[block].ravel()] *= factor[..., None]
         return scaled
+
+    @cached_property
+    def known_scale(self) -> float:
+        """The scale of a gate in posterior densities, as near to 1 as its bounds allow."""
+        at = [self.blocks[name] for name in self.gate.scaling[-1:]]
+        return float(np.clip(1.0, self.lower[at[0]], self.upper[at[0]])) if at else 1.0
 
     @cached_property
     def _translated(self) -> IntArray:

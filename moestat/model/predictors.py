@@ -19,23 +19,27 @@ from moestat.base.types import FloatArray, IntArray
 from moestat.model.family import Family
 from moestat.model.units import DataUnits
 
-__all__ = ["Predictors", "centre_of", "predictors", "variances"]
+__all__ = ["Predictors", "predictors", "variances"]
 
 _INTERCEPTS = 10.0 / 2.5
 """Standard deviations of intercepts in those of slopes: the scales of Gelman et al. (2008)."""
+
+_SINGULAR, _SUM, _PART = 1e-10, 1e-9, 1e-7
+"""Rounding of mean products of inputs: eigenvalues that are 0, a sum of inputs that is 1 in every
+row, and the part of an input in it that is none (the root of an eigenvalue's rounding)."""
 
 
 @dataclass(frozen=True)
 class Predictors:
     """Predictors of every expert with one prior: one, or all that compete with a score of 0.
 
-    `places` are the positions (k, width) of the coefficients of each, `levels` the means of their
-    values at the centre of the inputs.
+    `places` are the positions (k, width) of the coefficients of each, `centres` their values where
+    the form is 0.
     """
 
     family: Family
     places: list[IntArray]
-    levels: list[float]
+    centres: list[FloatArray]
     moves: FloatArray  # (width, width): value at the centre, and moves, from the coefficients
     reads: np.ndarray  # (width, width): which coefficients each of these is about
     deviation: float
@@ -107,13 +111,14 @@ def predictors(
             key = "classes", int(family.response_of[c])
         grouped.setdefault(key, []).append(c)
     mass, sloped = _mass_and_slopes(family)
-    absent = _absent(family)
+    absent, scaling = _absent(family), family.gate.scaling
     translated = {int(at) for name in family.gate.translations for at in family.blocks[name].flat}
     grouped.pop(mass, None)
+    own = np.split(family.places, np.cumsum(family.width)[:-1], axis=1)
     for key, group in grouped.items():
-        first, places = group[0], [_places(family, c) for c in group]
+        first, places = group[0], [own[c] for c in group]
         if first == sloped:
-            places[0][:, 0] = family.index[:, mass]
+            places = [np.column_stack([family.index[:, mass], own[first][:, 1:]])]
         channel, deviation = family.channels[first], gate if first < n_gate else experts
         assert deviation is not None
         if channel.intercept in dependences:
@@ -121,21 +126,20 @@ def predictors(
         elif first >= n_gate and not linked[first]:
             power = family.expert.units.powers.get(channel.intercept, 0.0)
             deviation *= float(response[first]) ** (1.0 if channel.response else power)
-        is_level = [
-            c >= n_gate and family.expert.units.is_level(family.channels[c].intercept)
+        level = [
+            float(levels[c]) * family.expert.units.is_level(family.channels[c].intercept)
             for c in group
         ]
-        moves, reads = _moves(family, places[0], units)
-        for name in family.gate.scaling[-1:]:  # scores are those at a scale of 1
-            at = family.blocks[name]
-            scale = float(np.clip(1.0, family.lower[at], family.upper[at]))
-            scaled = {*family.gate.scaling}
-            moves[:, 0] /= scale if channel.intercept in scaled and first != sloped else 1.0
-            moves[:, 1:] /= scale if channel.slope in scaled else 1.0
+        constants = [[_constant(family, place, units) for place in each] for each in places]
+        moves, reads = _moves(units, places[0].shape[1], constants[0])
+        # Scores are those at a scale of 1.
+        scaled = [channel.intercept in scaling and first != sloped, channel.slope in scaling]
+        moves[:, 0] /= family.known_scale if scaled[0] else 1.0
+        moves[:, 1:] /= family.known_scale if scaled[1] else 1.0
         yield Predictors(
             family,
             places,
-            [float(levels[c]) * level for c, level in zip(group, is_level, strict=True)],
+            [_centres(family, *each, units) for each in zip(places, level, constants, strict=True)],
             moves,
             reads,
             deviation,
@@ -145,21 +149,27 @@ def predictors(
         )
 
 
-def centre_of(family: Family, places: IntArray, level: float, units: DataUnits) -> FloatArray:
+def _centres(
+    family: Family,
+    places: IntArray,
+    level: float,
+    constants: list[FloatArray | None],
+    units: DataUnits,
+) -> FloatArray:
     """Coefficients (k, width) of a predictor that has this level at the centre of the inputs.
 
     Without a free intercept it has the level in every row, if a combination of inputs is constant,
     as the sum of all levels of a factor is, but for what known coefficients add.
     """
-    centre = np.zeros(places.shape)
-    centre[:, 0] = level
-    for i, place in enumerate(places):
-        if (constant := _constant(family, place, units)) is not None:
+    centres = np.zeros(places.shape)
+    centres[:, 0] = level
+    for i, (place, constant) in enumerate(zip(places, constants, strict=True)):
+        if constant is not None:
             known, value = family.lower[place] == family.upper[place], family.lower[place]
             others = known & (constant == 0.0)
             rest = level - float(value[others] @ np.append(1.0, units.centre)[others])
-            centre[i] = np.where(known, value, rest * constant)
-    return centre
+            centres[i] = np.where(known, value, rest * constant)
+    return centres
 
 
 def _constant(family: Family, place: IntArray, units: DataUnits) -> FloatArray | None:
@@ -168,17 +178,15 @@ def _constant(family: Family, place: IntArray, units: DataUnits) -> FloatArray |
     if units.squares is None or lower[0] < upper[0]:
         return None
     free = lower[1:] < upper[1:]
-    for read in (free, free | (lower[1:] != 0.0)):
+    for read in (free, free | (lower[1:] != 0.0)) if free.any() else ():
         at = np.flatnonzero(read)
-        if not free.any():
-            continue
         squares, mean = units.squares[np.ix_(at, at)], units.centre[at]
         unit = np.sqrt(np.diag(squares)) + np.finfo(float).tiny
-        inverse = np.linalg.pinv(squares / np.outer(unit, unit), 1e-10, hermitian=True)
+        inverse = np.linalg.pinv(squares / np.outer(unit, unit), _SINGULAR, hermitian=True)
         parts = inverse @ (mean / unit)
-        if abs(1.0 - mean @ (parts / unit)) <= 1e-9:
+        if abs(1.0 - mean @ (parts / unit)) <= _SUM:
             constant = np.zeros(place.size)
-            constant[1 + at] = np.where(np.abs(parts) > 1e-7, parts / unit, 0.0)
+            constant[1 + at] = np.where(np.abs(parts) > _PART, parts / unit, 0.0)
             return constant if constant[1:][free].any() else None
     return None
 
@@ -192,11 +200,6 @@ def variances(family: Family) -> tuple[IntArray, IntArray]:
     ]
     logs, first = np.unique(family.index[:, channels], return_index=True)
     return logs, np.tile(np.array(channels, dtype=np.int64), family.n_experts)[first]
-
-
-def _places(family: Family, c: int) -> IntArray:
-    """Positions (k, width) of the coefficients of a channel."""
-    return family.index[:, c, None] + np.arange(int(family.width[c]))
 
 
 def _mass_and_slopes(family: Family) -> tuple[int | None, int | None]:
@@ -231,19 +234,20 @@ def _levels(family: Family, units: DataUnits) -> FloatArray:
     return np.array(levels)
 
 
-def _moves(family: Family, places: IntArray, units: DataUnits) -> tuple[FloatArray, np.ndarray]:
+def _moves(
+    units: DataUnits, width: int, constants: list[FloatArray | None]
+) -> tuple[FloatArray, np.ndarray]:
     """Value of a predictor at the centre, and its moves, from its coefficients (width,).
 
     And which of these each is about.  Where levels of a factor take the place of the intercept,
     they are the values of the predictor at each level and at the centre of the other inputs.
     """
-    width = places.shape[1]
     moves, reads = np.eye(width), np.eye(width, dtype=bool)
     reads[0] = True
     if width > 1:
         moves[0, 1:] = units.centre
         moves[1:, 1:] = np.diag(units.scale)
-        constant, *more = (_constant(family, place, units) for place in places)
+        constant, *more = constants
         if constant is not None and all(
             each is not None and np.array_equal(each, constant) for each in more
         ):

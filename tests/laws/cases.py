@@ -105,6 +105,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "equal": ("equal",),
     "fixed": ("fixed",),
     "prior": ("prior",),
+    "equal, prior, weights": ("equal", "prior", "weights"),
     "missing": ("missing",),
     "missing, groups": ("missing", "groups"),
     "transformed": ("transformed",),

@@ -10,7 +10,7 @@ from moestat.base.door import doors
 from moestat.base.validate import check_kind, real_in
 from moestat.model.constraints import along, averaged
 from moestat.model.family import Family
-from moestat.model.predictors import centre_of, predictors, variances
+from moestat.model.predictors import predictors, variances
 from moestat.model.units import DataUnits
 from moestat.solvers.penalised import PenalisedProblem, Penalty
 from moestat.solvers.problem import Problem, Rows
@@ -126,8 +126,8 @@ class Prior:
         quadratic, middle = np.zeros((family.n_params, family.n_params)), np.zeros(family.n_params)
         for group in predictors(family, units, self.gate, self.experts):
             group.add_to(quadratic)
-            for places, level in zip(group.places, group.levels, strict=True):
-                middle[places] = centre_of(family, places, level, units)
+            for places, centres in zip(group.places, group.centres, strict=True):
+                middle[places] = centres
         k, logs, first = family.n_experts, *variances(family)
         if self.variance is None or not logs.size:
             return Penalty(along(quadratic, family.ties), np.arange(0), centre=middle)
