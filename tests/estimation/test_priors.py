@@ -275,6 +275,20 @@ def test_all_levels_of_a_factor_follow_the_origin_of_the_response():
             assert result.llf == pytest.approx(known, abs=1e-2), (prior, far)
 
 
+def test_only_inputs_whose_sum_is_constant_take_the_place_of_the_intercept():
+    """Slopes of lines through the origin have mean 0; parts of a constant have its level, and one
+    may be a multiple of another."""
+    family = moestat.family("gaussian", gate="softmax", n_features=3)
+    family = replace(family, constraints=(Constraint("b", value=0.0),))
+    x = np.random.default_rng(0).normal([3.0, -1.0, 0.5], [2.0, 0.5, 1.0], (50, 3))
+    parts = np.column_stack([x[:, 0], 1.0 - x[:, 0], x[:, 0] / 7.0])
+    for inputs, expected in ((x, 0.0), (parts, 4.0)):
+        squares = inputs.T @ inputs / len(inputs)
+        units = DataUnits(inputs.mean(axis=0), inputs.std(axis=0), 4.0, 10.0, squares=squares)
+        centre = family.unpack(Prior().penalty(family, units).centre)
+        np.testing.assert_allclose(inputs @ centre["a"].T, expected, atol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore::moestat.base.warnings.MoEWarning")
 def test_levels_of_a_factor_have_what_known_coefficients_and_inputs_leave():
     """An offset, a known slope, and an input far from 0, beside all levels of a factor."""
